@@ -13,7 +13,6 @@ __all__ = ["render_page"]
 
 def render_page(
     package: str,
-    template: str,
     filters: Mapping[str, Callable[..., Any]] | None = None,
     **values: Any,
 ) -> str:
@@ -32,7 +31,7 @@ def render_page(
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     environment.filters |= {"source_hash": _source_hash, **(filters or {})}
-    source = (files(package) / template).read_text("utf-8")
+    source = (files(package) / "page.html").read_text("utf-8")
     return environment.from_string(source).render(**values)
 
 

@@ -169,7 +169,9 @@ class Command:
         if self.positional is RECIPE:
             recipe = argv[0] if argv and not argv[0].startswith("-") else None
         else:
-            recipe = parser.value_of("--recipe", argv)
+            flags = ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
+            flags.add_argument("--recipe", nargs="?")
+            recipe = flags.parse_known_args(argv)[0].recipe
         *options, rest = parser.read(argv, recipe)
         if self.positional is RECIPE and rest.positional != recipe:
             raise HarpError(f"{rest.positional} stands after a flag: write the recipe first")
@@ -383,13 +385,6 @@ class OptionsParser(HfArgumentParser):
         name = typed.lstrip("-").replace("-", "_")
         nearest = _nearest(name, self._types, flag) or f" (see `{self.prog} --help`)"
         return HarpError(f"unknown argument {typed}{nearest}")
-
-    @staticmethod
-    def value_of(name: str, argv: Sequence[str]) -> str | None:
-        """The value of one flag, before the others are read."""
-        parser = ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
-        parser.add_argument(name, dest="value", nargs="?")
-        return parser.parse_known_args(argv)[0].value
 
 
 def option_help(options: type) -> dict[str, str]:

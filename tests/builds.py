@@ -3,12 +3,15 @@
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
 from harp_plugin.commands.build import BuildOptions, build
 from harp_plugin.corpus.options import CorpusOptions
 from harp_plugin.graph import GraphOptions
 from harp_plugin.negatives.options import NegativeOptions
 from harp_plugin.weights.options import WeightOptions
 from harp_plugin.work.lock import LOCK
+from harp_plugin.work.parquet import parquet_files, read_batches, read_schema
 
 PAGES = {
     "Apple": "An apple is a [[fruit]] of a [[tree]]. Some call [[Cider|it]] wine.",
@@ -20,6 +23,15 @@ PAGES = {
 TASKS = ["rqp", "qdm", "rdp", "acm", "prop", "anchor"]
 """Which need every stage, with hard negatives and example queries."""
 QUERIES = Path(__file__).parent / "commands" / "queries.txt"
+
+
+def read_table(folder: Path, columns: list[str] | None = None) -> pa.Table:
+    """Read all Parquet files of a folder, in order; the checksum of every page is verified."""
+    paths = parquet_files(folder)
+    schema = read_schema(paths[0])
+    names = columns or schema.names
+    batches = [batch for path in paths for batch in read_batches(path, names)]
+    return pa.Table.from_batches(batches, pa.schema([schema.field(name) for name in names]))
 
 
 def run(source, output, model, workers=1, pages_per_shard=40, **options) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 
 from tqdm import tqdm
 
@@ -75,11 +75,24 @@ class DatasetQueries(JudgedQueries):
         self.drops["without a judgment"] += len(allowed - labels.keys())
         self._digest = hashlib.sha256()
         order = few_shot_order(labels, seed) if queries else list(labels)
-        chosen = self._choose(order, queries, texts, labels, first_stage)
+        chosen: dict[str, JudgedQuery] = {}
+        for query in tqdm(order, "judged queries", unit="query", leave=False, disable=None):
+            if len(chosen) == queries:
+                break
+            found = self._judge(query, texts[query], labels[query], first_stage)
+            if isinstance(found, str):
+                self.drops[found] += 1
+            else:
+                chosen[query] = found
+        self.drops = +self.drops
         self._check_enough(len(chosen), queries)
         self._judged = [chosen[query] for query in texts if query in chosen]
         self._check_negatives()
-        self.fingerprint = self._fingerprint()
+        for judged in map(self.judged, range(len(self))):
+            record = [judged.id, judged.positives, judged.negatives, judged.teacher_scores]
+            self._digest.update(json.dumps(record).encode())
+        self.fingerprint = self._digest.hexdigest()
+        del self._digest  # it cannot be sent to another process
 
     def __len__(self) -> int:
         return len(self._judged)
@@ -122,27 +135,6 @@ class DatasetQueries(JudgedQueries):
                 by_document[document] = max(by_document.get(document, label), label)
         return labels
 
-    def _choose(
-        self,
-        order: Sequence[str],
-        count: int | None,
-        texts: Mapping[str, str],
-        labels: Mapping[str, _Labels],
-        first_stage: Run,
-    ) -> dict[str, JudgedQuery]:
-        """Choose the first queries, as many as are asked for, that can be learnt from."""
-        chosen: dict[str, JudgedQuery] = {}
-        for query in tqdm(order, "judged queries", unit="query", leave=False, disable=None):
-            if len(chosen) == count:
-                break
-            judged = self._judge(query, texts[query], labels[query], first_stage)
-            if isinstance(judged, str):
-                self.drops[judged] += 1
-            else:
-                chosen[query] = judged
-        self.drops = +self.drops
-        return chosen
-
     def _judge(self, query: str, text: str, labels: _Labels, first_stage: Run) -> JudgedQuery | str:
         """Return the query with its documents, or the reason why it is left out."""
         relevant = sorted(id for id, label in labels.items() if label >= self.min_label)
@@ -181,12 +173,3 @@ class DatasetQueries(JudgedQueries):
         starts = range(0, len(ids), _DOCUMENTS_AT_ONCE)
         for start in tqdm(starts, "candidates", leave=False, disable=len(starts) < 2 or None):
             self.texts(ids[start : start + _DOCUMENTS_AT_ONCE])
-
-    def _fingerprint(self) -> str:
-        for index in range(len(self)):
-            judged = self.judged(index)
-            record = [judged.id, judged.positives, judged.negatives, judged.teacher_scores]
-            self._digest.update(json.dumps(record).encode())
-        fingerprint = self._digest.hexdigest()
-        del self._digest  # it cannot be sent to another process
-        return fingerprint

@@ -65,10 +65,18 @@ def run_lines(
             raise HarpError(f"{where}: over {LONGEST_LINE} bytes long: this is not a run")
         if b"\0" in line:
             raise HarpError(f"{where}: it holds a NUL byte: a run is text in UTF-8")
-        columns = _text(line, where).split()
+        try:
+            columns = line.decode("utf-8").removeprefix("\ufeff").split()
+        except UnicodeDecodeError as error:
+            raise HarpError(f"cannot read {where}: {error.reason}: save the run as UTF-8") from None
         if not columns:
             continue
-        scored = _scored_document(columns, where)
+        if len(columns) != 6:
+            raise HarpError(f"{where}: {len(columns)} columns; a TREC run has 6")
+        score = float(columns[4]) if _SCORE.fullmatch(columns[4]) else math.nan
+        if not math.isfinite(score):
+            raise HarpError(f"{where}: score {columns[4]!r:.80} is not a number")
+        scored = ScoredDocument(columns[0], columns[2], score)
         if queries is not None and scored.query not in queries:
             raise HarpError(
                 f"{where}: query {scored.query!r:.80} is not in {collection}: name a run of its "
@@ -228,19 +236,3 @@ def _opened(path: str | Path) -> Iterator[IO[bytes]]:
     except _UNREADABLE as error:
         reason = getattr(error, "strerror", None) or error
         raise HarpError(f"cannot read run {path}: {reason}: name a TREC run") from error
-
-
-def _text(line: bytes, where: str) -> str:
-    try:
-        return line.decode("utf-8").removeprefix("\ufeff")
-    except UnicodeDecodeError as error:
-        raise HarpError(f"cannot read {where}: {error.reason}: save the run as UTF-8") from None
-
-
-def _scored_document(columns: list[str], where: str) -> ScoredDocument:
-    if len(columns) != 6:
-        raise HarpError(f"{where}: {len(columns)} columns; a TREC run has 6")
-    score = float(columns[4]) if _SCORE.fullmatch(columns[4]) else math.nan
-    if not math.isfinite(score):
-        raise HarpError(f"{where}: score {columns[4]!r:.80} is not a number")
-    return ScoredDocument(columns[0], columns[2], score)

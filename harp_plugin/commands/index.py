@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from ..errors import show
 from ..options import Count, Device, Options, Overwriting, Progress, Ranks
@@ -66,14 +66,9 @@ def index(dataset: str, options: IndexOptions) -> Path:
 
     documents = Dataset(dataset, options.fields)
     documents.check()
-    encoder = Encoder(
-        options.model,
-        device=options.device,
-        dtype=options.dtype,
-        batch_size=options.batch_size,
-        normalize=None,
-        max_length=options.max_length,
-    )
+    names = "device", "dtype", "batch_size", "max_length"
+    settings: dict[str, Any] = {name: getattr(options, name) for name in names}
+    encoder = Encoder(options.model, normalize=None, **settings)
     folder = Path(options.output_dir)
     DenseIndex(
         PassagesOf(documents, options.max_passages),

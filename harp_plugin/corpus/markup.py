@@ -49,9 +49,7 @@ class LinkedText:
     def replace(self, spans: Iterable[tuple[int, int]], replacement: str) -> None:
         """Replace the text between offsets, in order, as `substitute` does."""
         pieces: list[str] = []
-        starts: list[int] = []
-        ends: list[int] = []
-        shifts: list[int] = []
+        starts, ends, shifts = [-1], [0], [0]  # the first place stands before the text
         position = length = 0
         for start, end in spans:
             pieces += [self.text[position:start], replacement]
@@ -60,17 +58,14 @@ class LinkedText:
             starts.append(start)
             ends.append(end)
             shifts.append(length - position)
-        if not starts:
+        if not pieces:
             return
 
         def moved(offset: int, *, is_start: bool) -> int:
             match = bisect_right(starts, offset - 1) - 1
-            if match < 0:
-                return offset
-            if offset < ends[match]:
-                shift_before = shifts[match - 1] if match else 0
-                return ends[match] + shifts[match] if is_start else starts[match] + shift_before
-            return offset + shifts[match]
+            if offset >= ends[match]:
+                return offset + shifts[match]
+            return ends[match] + shifts[match] if is_start else starts[match] + shifts[match - 1]
 
         self.text = "".join([*pieces, self.text[position:]])
         self.links = [

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from ..sampling import stable_id
 from ..text import normalize_anchor, title_anchors, words
+from ..work.parquet import schema_of
 from .boilerplate import REFERENCES, boilerplate_sections, kind_of_page, set_hatnotes_apart
 from .markup import Link
 from .near_duplicates import bands
@@ -25,37 +26,26 @@ __all__ = ["SECTION", "TABLES", "table_rows"]
 Row = dict[str, Any]
 
 
-def _schema(columns: str, **types: pa.DataType) -> pa.Schema:
-    """Make a schema of names and types, such as ``id int64, keys string[]``, with further types."""
-    fields = []
-    for column in columns.split(", "):
-        name, kind = column.split(" ")
-        item = kind.removesuffix("[]")
-        type = types.get(item) or pa.type_for_alias(item)
-        fields.append((name, pa.list_(type) if kind.endswith("[]") else type))
-    return pa.schema(fields)
-
-
-SECTION = pa.struct(list(_schema("level int8, title string, text string, boilerplate bool")))
+SECTION = pa.struct(list(schema_of("level int8, title string, text string, boilerplate bool")))
 """The type of a section in the table ``pages``."""
 TABLES: dict[str, pa.Schema] = {
-    "pages": _schema(
+    "pages": schema_of(
         "id int64, key string, title string, lead string, words int32, sections section[], "
         "see_also string[], domain string, language string, kind string, title_anchors string[], "
         "lead_words int32, lead_bands int64[]",
         section=SECTION,
     ),
-    "sentences": _schema("id int64, page int64, text string"),
-    "links": _schema(
+    "sentences": schema_of("id int64, page int64, text string"),
+    "links": schema_of(
         "id int64, sentence int64, start int32, end int32, anchor string, normalized string, "
         "text_id int64, target string, region string"
     ),
-    "sections": _schema(
+    "sections": schema_of(
         "id int64, page int64, place int32, parent int32, depth int32, words int32, "
         "sentences int32, others int32, boilerplate bool"
     ),
-    "redirects": _schema("source string, target string"),
-    "index_terms": _schema("term string, target string"),
+    "redirects": schema_of("source string, target string"),
+    "index_terms": schema_of("term string, target string"),
 }
 """The schemas of the tables by name."""
 _Part = tuple[dict[str, list[Row]], Counter[str]]

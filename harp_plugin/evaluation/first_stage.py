@@ -242,10 +242,16 @@ class _Fielded:
         self._start = FieldSettings.from_arguments(
             self._index.fields, weights or None, options.bm25_k1, options.bm25_b
         )
+        self.settings = {**self._index.settings, **self._start.arguments}
         self._queries: JudgedDataset | None = None
         if options.tuning_dataset:
             self._queries = collection.other_queries("tuning_dataset", options.tuning_dataset)
-        self.settings = {**self._index.settings, **self._start.arguments, **self._tuning_inputs()}
+            qrels = self._queries.qrels.to_csv(index=False).encode("utf-8", "surrogatepass")
+            self.settings |= {
+                "tuned on": self._queries.identity,
+                "judgments": hashlib.sha256(qrels).hexdigest(),
+                "measure": options.measures[0],
+            }
         self.versions = self._index.versions
 
     def search(self, topics: pd.DataFrame) -> pd.DataFrame:
@@ -272,16 +278,6 @@ class _Fielded:
                 temporary.write_text(text + "\n", encoding="utf-8")
         stored = json.loads(path.read_text(encoding="utf-8"))
         return {name: value for name, value in stored.items() if name != "tried"}
-
-    def _tuning_inputs(self) -> dict[str, Any]:
-        if self._queries is None:
-            return {}
-        qrels = self._queries.qrels.to_csv(index=False).encode("utf-8", "surrogatepass")
-        return {
-            "tuned on": self._queries.identity,
-            "judgments": hashlib.sha256(qrels).hexdigest(),
-            "measure": self._options.measures[0],
-        }
 
     def _tune(self, queries: JudgedDataset) -> Tuning:
         measure = parse_measure(self._options.measures[0])

@@ -60,14 +60,9 @@ SCORED_DOCUMENTS = "scoreddocs"
 LEARN = "learn"
 """The weights of a fusion that are learnt."""
 _RRF = "rrf"
-_FIRST_ROWS = {
-    "bm25": "BM25",
-    FIELDED_BM25: "fielded BM25",
-    COSINE: "cosine",
-    DENSE: "dense",
-    SAVED_PIPELINE: "pipeline",
-    SCORED_DOCUMENTS: "scoreddocs",
-}
+_OTHERS = (COSINE, DENSE, SAVED_PIPELINE, SCORED_DOCUMENTS)
+_FIRST_ROWS = {"bm25": "BM25", FIELDED_BM25: "fielded BM25"}
+_FIRST_ROWS |= {name: name.removesuffix(":") for name in _OTHERS}
 _WITHOUT_EFFECT = {
     *("output_dir", "index_dir", "quiet", "overwrite", "accept_other_versions"),
     *("keep_checkpoints", "report", "device", "batch_tokens", "allow_functions"),

@@ -139,10 +139,7 @@ def _numbered_links(tables: Tables) -> ir.Table:
     """Return links with the number of their copy: 0 for the first link of an id, then 1, 2, ..."""
     import ibis
 
-    links = tables["links"].select(
-        "id", "sentence", "start", "end", "normalized", "text_id", "target", "region"
-    )
-    double = tables["double_links"]
+    links, double = tables["links"].drop("anchor"), tables["double_links"]
     once = links.anti_join(double, "id").mutate(copy=ibis.literal(0, "int64"))
     copies = ibis.window(group_by="id", order_by=["target", "region", "normalized"])
     repeated = links.semi_join(double, "id").mutate(copy=ibis.row_number().over(copies))
@@ -160,10 +157,7 @@ def resolved_anchors(tables: Tables) -> ir.Table:
     Columns: id, sentence, start, end, normalized, text_id, page, source.
     """
     links = tables["resolved_links"]
-    anchors = links.filter(links.reason.isnull())
-    return anchors.select(
-        "id", "sentence", "start", "end", "normalized", "text_id", "page", "source"
-    )
+    return links.filter(links.reason.isnull()).drop("reason")
 
 
 def anchors_by_sentence(tables: Tables) -> ir.Table:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .capped import lowest
+from .capped import lowest, with_lists
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
@@ -36,10 +36,5 @@ def page_links(tables: Tables) -> ir.Table:
         "linked": all_pairs.select(of="source", value="page"),
         "sources": lowest(pairs, "page", "source", MAX_SOURCES).select(of="page", value="source"),
     }
-    none = ibis.literal([], type="array<int64>")
-    joined = ibis.union(all_pairs.select(id="source"), pairs.select(id="page")).distinct()
-    for name, values in listed.items():
-        lists = values.group_by("of").aggregate(values=values["value"].collect())
-        joined = joined.left_join(lists, [("id", "of")]).drop("of")
-        joined = joined.rename({name: "values"})
-    return joined.select("id", **{name: joined[name].fill_null(none).sort() for name in listed})
+    ids = ibis.union(all_pairs.select(id="source"), pairs.select(id="page")).distinct()
+    return with_lists(ids, listed)

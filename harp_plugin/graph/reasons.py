@@ -22,16 +22,12 @@ HELD_OUT = "link that is held out for queries"
 MISSING = "link to a missing page"
 SAME_SITE = "link between two pages of one site"
 """Why Anchor-DR leaves out a link: within a site, most of them are for navigation."""
-NO_SOURCE = {
-    1: "a page that is too short",
-    2: "a disambiguation page",
-    3: "a list page",
-}
+_KINDS = {2: "a disambiguation page", 3: "a list page"}
+NO_SOURCE = {1: "a page that is too short", **_KINDS}
 """Why a page is not a source of links, by code; the code of a source is 0."""
 NO_DOCUMENT = {
     1: "a page that is too short or has no lead",
-    2: "a disambiguation page",
-    3: "a list page",
+    **_KINDS,
     4: "a page with too short a lead",
     5: "a page whose lead nearly repeats another's",
 }

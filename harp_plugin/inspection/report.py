@@ -174,7 +174,6 @@ class InspectionReport:
         default = PRESETS["default"]
         return render_page(
             __package__,
-            "page.html",
             {"flags": _flags, "percent": "{:.0%}".format},
             report=self,
             generator=GENERATOR,

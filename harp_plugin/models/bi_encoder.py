@@ -65,7 +65,6 @@ class BiEncoderBatches:
             the CPU, (texts,); ``query_rows`` and ``document_rows``, the text of each pair's query
             and document, (pairs,).
         """
-        del mask_keys  # no token is masked
         queries = [(query, limit) for (query, _), limit in zip(pairs, query_limits, strict=True)]
         query_ids, query_rows = self._distinct(queries, self.prompts[0])
         documents = [(document, None) for _, document in pairs]
@@ -181,7 +180,6 @@ class TrainableBiEncoder(TrainableModel):
         Raises:
             HarpError: the tokenizer is not a fast one.
         """
-        del masker  # no loss of a bi-encoder reads masked tokens
         template = TextTemplate.from_tokenizer(tokenizer)
         return BiEncoderBatches(tokenizer, template, max_length, self.files.prompts)
 
@@ -230,5 +228,4 @@ class TrainableBiEncoder(TrainableModel):
 
     def trained(self, *, scored: bool, masked: bool) -> Iterator[nn.Parameter]:
         """Yield the weights that losses train (see `TrainableModel`)."""
-        del scored, masked  # every loss reads the vectors, which are made without a pooler
         return without_pooler(self.encoder)

@@ -24,7 +24,7 @@ from .masking import TokenMasker
 from .packing import PackedClassifier, PassThroughEncoder
 from .packing.classifier import outside_autocast, with_exact_head
 from .packing.encoder import with_filler
-from .pairs import PackedPairs, PairEncoder, TokenPairs
+from .pairs import PairEncoder
 from .pooling import padded_inputs
 from .trainable import (
     Batch,
@@ -97,34 +97,24 @@ class CrossEncoderBatches:
         batch: Batch = {"input_ids": torch.from_numpy(packed.ids), "lengths": packed.lengths}
         if self.token_types:
             batch["token_type_ids"] = torch.from_numpy(packed.types)
-        if self.masker is not None:
-            batch |= _mask_documents(packed, tokens, self.masker, mask_keys)
-        return batch
-
-
-def _mask_documents(
-    packed: PackedPairs,
-    tokens: TokenPairs,
-    masker: TokenMasker,
-    keys: Sequence[tuple[int, ...]] | None,
-) -> Batch:
-    """Mask ``packed.ids`` in place; return the positions, and the ids before masking."""
-    positions, labels, pairs = [], [], []
-    ends = np.cumsum(packed.lengths)
-    for pair, (start, stop) in enumerate(tokens.document_bounds.tolist()):
-        row = packed.ids[ends[pair] - packed.lengths[pair] : ends[pair]]
-        key = (int.from_bytes(row.tobytes()),) if keys is None else keys[pair]
-        chosen, replaced = masker.draw(packed.ids[start:stop], *key)
-        masked = start + chosen
-        positions.append(masked)
-        labels.append(packed.ids[masked])
-        pairs.append(np.full(len(masked), pair))
-        packed.ids[masked] = replaced
-    return {
-        "masked_positions": torch.from_numpy(np.concatenate(positions)),
-        "mlm_labels": torch.from_numpy(np.concatenate(labels)),
-        "masked_pairs": torch.from_numpy(np.concatenate(pairs)),
-    }
+        if self.masker is None:
+            return batch
+        positions, labels, numbers = [], [], []
+        ends = np.cumsum(packed.lengths)
+        for pair, (start, stop) in enumerate(tokens.document_bounds.tolist()):
+            row = packed.ids[ends[pair] - packed.lengths[pair] : ends[pair]]
+            key = (int.from_bytes(row.tobytes()),) if mask_keys is None else mask_keys[pair]
+            chosen, replaced = self.masker.draw(packed.ids[start:stop], *key)
+            masked = start + chosen
+            positions.append(masked)
+            labels.append(packed.ids[masked])
+            numbers.append(np.full(len(masked), pair))
+            packed.ids[masked] = replaced
+        return batch | {
+            "masked_positions": torch.from_numpy(np.concatenate(positions)),
+            "mlm_labels": torch.from_numpy(np.concatenate(labels)),
+            "masked_pairs": torch.from_numpy(np.concatenate(numbers)),
+        }
 
 
 class TrainableCrossEncoder(TrainableModel):

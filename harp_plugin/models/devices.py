@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -48,7 +48,7 @@ def worker_devices(device: torch.device, workers: int) -> list[str]:
     return [f"cuda:{number}" for number in range(torch.cuda.device_count())]
 
 
-def device_queue(devices: list[str]) -> Any:
+def device_queue(devices: Iterable[str]) -> Any:
     """Return a queue from which each worker process takes its device by `take_device`."""
     queue = multiprocessing.get_context("spawn").SimpleQueue()
     for name in devices:

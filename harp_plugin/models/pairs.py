@@ -238,16 +238,8 @@ class PackedPairs(NamedTuple):
             PackedPairs(self.ids[cut:], self.types[cut:], self.lengths[middle:]),
         )
 
-    def filled(self, count: int) -> PackedPairs:
-        """Return these pairs and, if ``count`` is above 0, one more text of so many tokens."""
-        if not count:
-            return self
-        zeros = np.zeros(count, dtype=np.int64)
-        return PackedPairs(
-            np.append(self.ids, zeros), np.append(self.types, zeros), np.append(self.lengths, count)
-        )
 
-
+@dataclass(eq=False)
 class TokenPairs:
     """Tokenized (query, document) pairs, cut by `PairTemplate.cut`.
 
@@ -261,20 +253,15 @@ class TokenPairs:
         lengths: tokens of each pair, special tokens included, (n,).
     """
 
-    def __init__(
-        self,
-        queries: Sequence[np.ndarray],
-        documents: Sequence[np.ndarray],
-        template: PairTemplate,
-        max_length: int,
-    ) -> None:
-        self._queries = queries
-        self._documents = documents
-        self._template = template
-        self._query_sizes, self._document_sizes = template.cut(
-            _sizes(queries), _sizes(documents), max_length
-        )
-        self.lengths = template.length + self._query_sizes + self._document_sizes
+    queries: Sequence[np.ndarray]
+    documents: Sequence[np.ndarray]
+    template: PairTemplate
+    max_length: int
+
+    def __post_init__(self) -> None:
+        sizes = _sizes(self.queries), _sizes(self.documents)
+        self._query_sizes, self._document_sizes = self.template.cut(*sizes, self.max_length)
+        self.lengths = self.template.length + self._query_sizes + self._document_sizes
 
     def __len__(self) -> int:
         return len(self.lengths)
@@ -295,7 +282,7 @@ class TokenPairs:
     def packed(self, indices: np.ndarray | None = None) -> PackedPairs:
         """Pack the pairs at these indices, in this order; None packs all pairs."""
         indices = np.arange(len(self)) if indices is None else indices
-        template = self._template
+        template = self.template
         sizes = zip(
             *(part[indices].tolist() for part in (self._query_sizes, self._document_sizes)),
             strict=True,
@@ -303,9 +290,7 @@ class TokenPairs:
         ids: list[np.ndarray] = []
         types: list[np.ndarray] = []
         for index, (query, document) in zip(indices.tolist(), sizes, strict=True):
-            ids += template.around(
-                0, self._queries[index][:query], self._documents[index][:document]
-            )
+            ids += template.around(0, self.queries[index][:query], self.documents[index][:document])
             types += template.around(
                 1, np.full(query, template.types[0]), np.full(document, template.types[1])
             )
@@ -318,7 +303,7 @@ class TokenPairs:
         Returns:
             (n, 2) int64.
         """
-        template = self._template
+        template = self.template
         special_tokens = len(template.before[0]) + len(template.between[0])
         starts = np.cumsum(self.lengths) - self.lengths + special_tokens + self._query_sizes
         return np.stack([starts, starts + self._document_sizes], axis=1)

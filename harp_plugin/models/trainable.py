@@ -354,12 +354,8 @@ def without_pooler(encoder: nn.Module) -> Iterator[nn.Parameter]:
 
 def tied_names(model: nn.Module) -> frozenset[str]:
     """Return the names of weights that a module also has under an earlier name."""
-    seen: set[int] = set()
-    tied: set[str] = set()
-    for name, weight in model.named_parameters(remove_duplicate=False):
-        tied.update({name} if id(weight) in seen else ())
-        seen.add(id(weight))
-    return frozenset(tied)
+    every = dict(model.named_parameters(remove_duplicate=False))
+    return frozenset(every.keys() - dict(model.named_parameters()))
 
 
 def group_scores(scores: Tensor, batch: Mapping[str, Any]) -> LossInputs:

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from ..tasks.registry import ExampleOptions
 from ..work.build_stage import BuildRequest, finish_shards, part_name, parts_of
-from ..work.parquet import write_table
+from ..work.parquet import schema_of, write_table
 from ..work.stage import Stage
 from .options import NegativeOptions
 from .queries import QUERIES, BuildTexts, needed_queries
@@ -21,9 +21,7 @@ __all__ = ["Loader", "Ranker", "Ranking", "mine", "rank", "recorded_options"]
 
 QUERIES_PER_SHARD = 5_000
 """The most queries of a shard."""
-_SCHEMA = pa.schema(
-    [("id", pa.int64()), ("pages", pa.list_(pa.int64())), ("scores", pa.list_(pa.float32()))]
-)
+_SCHEMA = schema_of("id int64, pages int64[], scores float32[]")
 
 
 class Ranking(NamedTuple):
@@ -117,14 +115,7 @@ def _mine_shard(
     name = part_name(ids)
     empty = sum(not len(ranking.pages) for ranking in rankings)
     drops = {f"{QUERIES[table]} for which no page is retrieved": empty} if empty else {}
-    file = write_table(stage.folder / table / f"{name}.parquet", _SCHEMA, [_batch(ids, rankings)])
+    pages, scores = [r.pages for r in rankings], [r.scores for r in rankings]
+    batch = pa.RecordBatch.from_pydict({"id": ids, "pages": pages, "scores": scores}, _SCHEMA)
+    file = write_table(stage.folder / table / f"{name}.parquet", _SCHEMA, [batch])
     stage.finish_shard(f"{table}-{name}", {table: len(ids)}, drops, [file])
-
-
-def _batch(ids: np.ndarray, rankings: Sequence[Ranking]) -> pa.RecordBatch:
-    """Make the rows of a table."""
-    offsets = pa.array(np.cumsum([0, *(len(r.pages) for r in rankings)]).astype(np.int32))
-    pages = np.concatenate([np.zeros(0, np.int64), *(r.pages for r in rankings)])
-    scores = np.concatenate([np.zeros(0, np.float32), *(r.scores for r in rankings)])
-    lists = [pa.ListArray.from_arrays(offsets, pa.array(column)) for column in (pages, scores)]
-    return pa.RecordBatch.from_arrays([pa.array(ids, pa.int64()), *lists], schema=_SCHEMA)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass
 from os import PathLike, fspath
-from typing import Any
+from typing import Any, ClassVar
 
 import pyterrier as pt
 
@@ -22,6 +22,8 @@ class ComparedTransformer(Compared, pt.Transformer):
 
     An experiment with ``plan="tree"`` runs equal transformers once.
     """
+
+    schematic: ClassVar[dict[str, Any]] = {"help_url": None}  # the label is the class's name
 
     def __repr__(self) -> str:
         attributes = pt.inspect.transformer_attributes(self, strict=False)

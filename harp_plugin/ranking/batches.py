@@ -21,7 +21,6 @@ from transformers import PreTrainedModel
 from ..errors import HarpError
 from ..models.loading import longest_input
 from ..models.packing import can_pack, prepare
-from ..models.packing.encoder import filler_tokens
 from ..models.pairs import PackedPairs
 from ..work.processes import results_in_order
 from ..work.thread_lock import thread_lock
@@ -73,6 +72,7 @@ class BatchRunner(ABC):
         self.max_length = longest_input(model)
         self.is_packed = can_pack(model.config)
         self.batch_tokens = batch_tokens or self._default_batch_tokens()
+        self._step = _SIZE_STEP if model.device.type == "cpu" else 1
 
     @abstractmethod
     def _outputs(self, batch: PackedPairs) -> Tensor:
@@ -168,12 +168,6 @@ class BatchRunner(ABC):
         if self.model.device.type == "cuda":
             torch.cuda.empty_cache()
         return self._in_parts(batch)
-
-    def _filler_tokens(self, tokens: int) -> int:
-        """Return the tokens of one more text, so that large batches have few different sizes."""
-        if self.model.device.type != "cpu":
-            return 0
-        return filler_tokens(tokens, _SIZE_STEP, self.max_length)
 
     @contextmanager
     def _evaluation_mode(self) -> Iterator[None]:

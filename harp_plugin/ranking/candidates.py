@@ -49,7 +49,6 @@ class Candidates:
         rows: (documents,) the row of each document in the runs, one behind the other.
     """
 
-    names: tuple[str, ...]
     qids: np.ndarray
     query_of: np.ndarray
     docnos: np.ndarray
@@ -106,7 +105,6 @@ def read_candidates(
     lines = lines[np.argsort(query_of[lines], kind="stable")]
     kept, query_of_candidate = np.unique(query_of[lines], return_inverse=True)
     result = Candidates(
-        tuple(runs),
         np.asarray(qids)[kept],
         query_of_candidate,
         np.asarray(docnos)[document_of[lines]],

@@ -15,6 +15,7 @@ from ..errors import HarpError
 from ..models.devices import to_device
 from ..models.packing import PackedClassifier, Packing
 from ..models.packing.classifier import without_encoder
+from ..models.packing.encoder import with_filler
 from ..models.pairs import PackedPairs
 from ..models.pooling import padded_inputs
 from .batches import BatchRunner, scoring_lock
@@ -65,10 +66,10 @@ class Forward(BatchRunner):
 
     def _packed_logits(self, batch: PackedPairs) -> Tensor:
         assert self._packed
-        filled = batch.filled(self._filler_tokens(len(batch.ids)))
-        types = torch.from_numpy(filled.types) if self._has_types else None
-        logits = self._packed(torch.from_numpy(filled.ids), filled.lengths, types).logits
-        return logits[: len(batch.lengths)]
+        ids, lengths = torch.from_numpy(batch.ids), batch.lengths
+        types = torch.from_numpy(batch.types) if self._has_types else None
+        filled = with_filler(ids, lengths, types, longest=self.max_length, step=self._step)
+        return self._packed(*filled).logits[: len(lengths)]
 
     def _padded_logits(self, batch: PackedPairs) -> Tensor:
         model, tokenizer = self.model, self._tokenizer

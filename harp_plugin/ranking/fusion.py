@@ -216,13 +216,9 @@ def _fused(
     if candidates == "union" and weights[first] == 0:
         frames = {name: frame for name, frame in frames.items() if name != first}
     fused = read_candidates(frames, normalization=normalization, candidates=candidates)
-    scores = [weights[name] for name in fused.names] @ fused.scores
-    columns = [
-        column
-        for column in frames[fused.names[0]].columns
-        if column not in ("score", "rank") and all(column in frame for frame in frames.values())
-    ]
-    rows = pd.concat([frame[columns] for frame in frames.values()], ignore_index=True)
+    scores = [weights[name] for name in frames] @ fused.scores
+    rows = pd.concat(list(frames.values()), join="inner", ignore_index=True)
+    rows = rows.drop(columns=["score", "rank"], errors="ignore")
     result = rows.iloc[fused.rows].reset_index(drop=True).assign(score=scores)
     query = result.groupby("qid", sort=False).ngroup()
     order = np.lexsort((-result["score"], query))

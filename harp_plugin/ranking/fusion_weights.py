@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from functools import cache
 from typing import Any
 
@@ -92,11 +92,8 @@ class LearntWeights:
     @property
     def arguments(self) -> dict[str, Any]:
         """The arguments of `HarpFusion` but for its systems."""
-        return {
-            "weights": dict(self.weights),
-            "normalization": self.normalization,
-            "candidates": self.candidates,
-        }
+        every = asdict(self)
+        return {name: every[name] for name in ("weights", "normalization", "candidates")}
 
     @property
     def record(self) -> dict[str, Any]:
@@ -174,7 +171,7 @@ def learn_weights(
         return documents.scores, MeasuredRankings(documents, qrels, measure)
 
     search = _Search(list(runs), measured, seed)
-    count = len(search.queries)
+    count = len(measured(*search.names)[1].qids)
     alone = (1.0, *(0.0 for _ in search.names[1:]))
     gain = Gain.from_queries(np.zeros(1))
     best = alone
@@ -206,6 +203,7 @@ def _held_out_gains(search: _Search, alone: _Weights, order: np.ndarray) -> np.n
     return gains
 
 
+@dataclass
 class _Search:
     """Finds weights: the mean of those that are best for resamples of the queries.
 
@@ -216,23 +214,16 @@ class _Search:
         seed: draws the resamples.
     """
 
-    def __init__(
-        self,
-        names: Sequence[str],
-        measured: Callable[..., tuple[np.ndarray, MeasuredRankings]],
-        seed: int,
-    ) -> None:
-        self.names = names
-        self.queries = measured(*names)[1].qids
-        self._seed = seed
-        self._measured = measured
-        self._values: dict[_Weights, np.ndarray] = {}
+    names: Sequence[str]
+    measured: Callable[..., tuple[np.ndarray, MeasuredRankings]]
+    seed: int
+    _values: dict[_Weights, np.ndarray] = field(default_factory=dict)
 
     def values(self, weights: _Weights) -> np.ndarray:
         """(queries,) the measure of each query; weights are measured once."""
         if weights not in self._values:
             used = {name: w for name, w in zip(self.names, weights, strict=True) if w}
-            scores, measured = self._measured(*used)
+            scores, measured = self.measured(*used)
             self._values[weights] = measured.values(np.array([*used.values()]) @ scores)
         return self._values[weights]
 
@@ -242,7 +233,7 @@ class _Search:
         Args:
             queries: (n,) indices of queries.
         """
-        draws = generator(self._seed, "resamples").choice(queries, (_RESAMPLES, len(queries)))
+        draws = generator(self.seed, "resamples").choice(queries, (_RESAMPLES, len(queries)))
         mean = np.mean([self.best(resample) for resample in draws], axis=0)
         return tuple(map(float, mean.round(_WEIGHT_DIGITS)))
 

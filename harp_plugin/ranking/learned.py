@@ -46,8 +46,6 @@ class LearnedRanker(LazyTransformer, pt.Estimator):
         feature_names: names of the features, in their order; none where nobody reads them.
     """
 
-    schematic = {"label": "LearnedRanker", "help_url": None}  # noqa: RUF012
-
     learned: Mapping[str, Any] | None = None
     _: KW_ONLY
     seed: int = 42

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -19,7 +19,7 @@ from ..models.loading import choose_device, load_tokenizer
 from ..models.pairs import PairEncoder, PairTemplate, TokenPairs
 from ..models.tokenizing import tokenize
 from ..work.thread_lock import thread_lock
-from .batches import Batch, scoring_lock
+from .batches import scoring_lock
 from .forward import Forward
 from .loading import check_logits, load_cross_encoder
 from .options import ScorerSettings, chosen_dtype
@@ -234,7 +234,11 @@ class Scorer(Shareable, ScorerSettings):
         with (
             closing(self._blocks(pairs, *sides, first=_FIRST_PAIRS if on_gpu else None)) as read,
             closing(prefetch(read, 2) if on_gpu else read) as blocks,
-            closing(self._batches(runner, blocks)) as source,
+            closing(
+                (start + indices, part.packed(indices))
+                for start, part in blocks
+                for indices in part.batches(runner.batch_tokens)
+            ) as source,
             closing(prefetch(source, _PREFETCHED_BATCHES)) as batches,
             closing(runner.run(batches)) as results,
             progress(total=len(pairs), desc="score", unit="pair") as bar,
@@ -265,15 +269,6 @@ class Scorer(Shareable, ScorerSettings):
             yield start, self.encoder.pairs(queries, documents)
             start, size = start + size, min(2 * size, _SORTED_PAIRS)
 
-    @staticmethod
-    def _batches(
-        runner: Forward | Workers, blocks: Iterable[tuple[int, TokenPairs]]
-    ) -> Generator[Batch, None, None]:
-        """Yield batches of pairs of similar length, with the indices of the pairs."""
-        for start, part in blocks:
-            for indices in part.batches(runner.batch_tokens):
-                yield start + indices, part.packed(indices)
-
     @property
     def _is_on_gpu(self) -> bool:
         if isinstance(self.device, str | None):
@@ -298,9 +293,7 @@ class Scorer(Shareable, ScorerSettings):
     @property
     def _loader(self) -> Callable[..., Forward]:
         """Loads the model in this process or in another one, on the device that it gets."""
-        names = "dtype", "batch_tokens", "allow_untrained", "seed"
-        settings = {name: getattr(self, name) for name in names}
-        return partial(_load, fspath(self.model), **settings)
+        return partial(_load, fspath(self.model), self.scorer_settings)
 
     @cached_property
     def _tokenizer(self) -> PreTrainedTokenizerBase:
@@ -322,22 +315,15 @@ class Scorer(Shareable, ScorerSettings):
         return f"Scorer({self.model!r}, dtype={self.dtype!r}, max_length={self.max_length})"
 
 
-def _load(
-    name: str,
-    device: str | None,
-    tokenizer: PreTrainedTokenizerBase | None = None,
-    *,
-    dtype: str,
-    batch_tokens: int | None,
-    **options: Any,
-) -> Forward:
+def _load(name: str, options: dict[str, Any], device: str | None, tokenizer: Any = None) -> Forward:
     chosen = choose_device(device)
     with scoring_lock(chosen):
-        dtype = chosen_dtype(dtype, device)
-        model = load_cross_encoder(name, device=chosen, dtype=dtype, **options)
+        dtype = chosen_dtype(options["dtype"], device)
+        drawn = {each: options[each] for each in ("allow_untrained", "seed")}
+        model = load_cross_encoder(name, device=chosen, dtype=dtype, **drawn)
         tokenizer = tokenizer or load_tokenizer(name)
         exact = model.dtype != torch.float32
-        return Forward(model, tokenizer, batch_tokens=batch_tokens, exact_head=exact)
+        return Forward(model, tokenizer, batch_tokens=options["batch_tokens"], exact_head=exact)
 
 
 def _check_texts(queries: Sequence[str], documents: Sequence[str]) -> None:

@@ -7,12 +7,14 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import closing, contextmanager
+from functools import cache
 from multiprocessing import get_context
 from typing import Any
 
 import torch
 
 from ..errors import HarpError
+from ..models.devices import device_queue
 from ..work.processes import UNGUARDED, results_in_order, start_worker
 from .batches import Batch, BatchOutputs
 from .forward import Forward
@@ -41,10 +43,7 @@ class Workers:
     """
 
     def __init__(self, load: Callable[[str], Forward], devices: Sequence[str]) -> None:
-        context = get_context("spawn")
-        free = context.SimpleQueue()
-        for device in devices:
-            free.put(device)
+        context, free = get_context("spawn"), device_queue(devices)
         threads = max(1, torch.get_num_threads() // len(devices))
         self._count = len(devices)
         self._pool = ProcessPoolExecutor(
@@ -97,7 +96,7 @@ class Workers:
 
 
 _worker: dict[str, Any] = {}
-"""What this worker process has: the function that loads the model, its device and the model."""
+"""What this worker process has: the function that loads the model, and its device."""
 
 
 def _start(load: Callable[[str], Forward], free: Any, threads: int) -> None:
@@ -106,10 +105,9 @@ def _start(load: Callable[[str], Forward], free: Any, threads: int) -> None:
     _worker.update(load=load, device=free.get())
 
 
+@cache
 def _forward() -> Forward:
-    if "forward" not in _worker:
-        _worker["forward"] = _worker["load"](_worker["device"])
-    return _worker["forward"]
+    return _worker["load"](_worker["device"])
 
 
 def _limits() -> tuple[int | None, int]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from ..graph.capped import lowest
+from ..graph.capped import lowest, with_lists
 from .groups import PairGroup
 from .options import DrawOptions
 from .source import BuildSource
@@ -92,11 +92,6 @@ def neighbors(graph: Mapping[str, ir.Table]) -> ir.Table:
         "mutual": ibis.intersect(links, back),
         "one_way": ibis.union(single, single.select(source="page", page="source")),
     }
-    joined = graph["documents"].select("id")
-    for name, pairs in kinds.items():
-        few = lowest(pairs, "source", "page", _MOST_PAGES)
-        lists = few.group_by(of="source").aggregate(pages=few["page"].collect())
-        listed = lists.select("of", **{name: lists.pages.sort()})
-        joined = joined.left_join(listed, [("id", "of")]).drop("of")
-    none = ibis.literal([], type="array<int64>")
-    return joined.mutate(**{name: joined[name].fill_null(none) for name in kinds})
+    few = {name: lowest(pairs, "source", "page", _MOST_PAGES) for name, pairs in kinds.items()}
+    lists = {name: pairs.select(of="source", value="page") for name, pairs in few.items()}
+    return with_lists(graph["documents"].select("id"), lists)

@@ -160,7 +160,14 @@ class DrawOptions(Options):
         for name, (default, paper) in _VALUES.items():
             if getattr(self, name) is None:
                 setattr(self, name, paper if self.preset == "paper" else default)
-        self._check_document_fields()
+        names = self.document_fields
+        if names is not None:
+            overlapping = any(len(fields & set(names)) > 1 for fields in _OVERLAPPING)
+            if not names or len(set(names)) < len(names) or overlapping:
+                raise HarpError(
+                    f"--document-fields {' '.join(names)}: name each field once, and none that "
+                    "holds another: the text begins with the lead, the passage with the title"
+                )
         if 0 < self.rdp_max_in_link_ratio < 1:
             raise HarpError(
                 f"--rdp-max-in-link-ratio is {self.rdp_max_in_link_ratio}: give 0 for no limit, or "
@@ -169,25 +176,23 @@ class DrawOptions(Options):
         self.number("prop_mu", "mean_length")
         self.number("prop_min_count", "auto")
 
-    def _check_document_fields(self) -> None:
-        names = self.document_fields
-        if names is None:
-            return
-        overlapping = any(len(fields & set(names)) > 1 for fields in _OVERLAPPING)
-        if not names or len(set(names)) < len(names) or overlapping:
-            raise HarpError(
-                f"--document-fields {' '.join(names)}: name each field once, and none that holds "
-                "another: the text begins with the lead, the passage with the title"
-            )
-
-    def number(self, name: str, word: str) -> float | None:
-        """Read an option as a number of at least 0; None where it is this word.
+    def number(self, name: str, word: str, *, above_0: bool = False) -> float | None:
+        """Read an option as a number of at least 0, or above 0; None where it is this word.
 
         Raises:
             HarpError: it is neither.
         """
         value = getattr(self, name)
-        return None if value == word else _number(name, value, word)
+        if value == word:
+            return None
+        try:
+            number = float(value)
+        except ValueError:
+            number = -1.0
+        if not 0 <= number < float("inf") or (above_0 and not number):
+            limit = "above 0" if above_0 else "of at least 0"
+            raise HarpError(f"{flag(name)} {value!r} is not a number {limit}: give one, or {word}")
+        return number
 
     def temperature_for(self, heads: int) -> float:
         """Work out the softmax temperature for a model with this many heads.
@@ -195,20 +200,7 @@ class DrawOptions(Options):
         Raises:
             HarpError: it is neither a number above 0 nor ``1/heads``.
         """
-        if self.temperature == "1/heads":
-            return 1 / heads
-        return _number("temperature", self.temperature, "1/heads", above_0=True)
-
-
-def _number(name: str, value: str, word: str, *, above_0: bool = False) -> float:
-    try:
-        number = float(value)
-    except ValueError:
-        number = -1.0
-    if not 0 <= number < float("inf") or (above_0 and not number):
-        limit = "above 0" if above_0 else "of at least 0"
-        raise HarpError(f"{flag(name)} {value!r} is not a number {limit}: give one, or {word}")
-    return number
+        return self.number("temperature", "1/heads", above_0=True) or 1 / heads
 
 
 PRESETS: dict[str, dict[str, Any]] = {

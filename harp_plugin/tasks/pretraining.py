@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
@@ -15,6 +13,7 @@ from ..errors import HarpError
 from ..sampling import generator
 from ..work.manifest import read_content, read_manifest
 from ..work.mapped import verify_tables
+from ..work.records import json_hash
 from .groups import PairGroup
 from .options import DrawOptions
 from .registry import TASKS, needed_stages
@@ -131,8 +130,7 @@ class PreTrainingData:
         """Changes when the content of the build or of the stop list does."""
         contents = read_content(self.directory, *self._stages)
         stopped = stop_words_hash(self.draw_options.stop_words)
-        text = json.dumps([contents, stopped], sort_keys=True)
-        return hashlib.sha256(text.encode()).hexdigest()[:32]
+        return json_hash([contents, stopped])[:32]
 
     @property
     def counts(self) -> dict[str, int]:

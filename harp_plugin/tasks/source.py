@@ -295,17 +295,13 @@ class BuildSource:
         It is where both are one page, have the same title or have near-duplicate leads, unless the
         option ``alike_negatives`` allows such negatives.
         """
-        if options.alike_negatives == "allowed":
-            return False
-        if first == second:
-            return True
-        titles, bands = zip(
-            *(self._pages.values(page, ("title", "lead_bands")) for page in (first, second)),
-            strict=True,
+        if options.alike_negatives == "allowed" or first == second:
+            return options.alike_negatives != "allowed"
+        (title, bands), (other_title, other_bands) = (
+            self._pages.values(page, ("title", "lead_bands")) for page in (first, second)
         )
-        if normalize_anchor(titles[0]) == normalize_anchor(titles[1]):
-            return True
-        return not set(bands[0] or ()).isdisjoint(bands[1] or ())
+        has_same_title = normalize_anchor(title) == normalize_anchor(other_title)
+        return has_same_title or not set(bands or ()).isdisjoint(other_bands or ())
 
     def are_linked(self, first: int, second: int) -> bool:
         """Return whether one of two pages links to the other, by links that a filter drops too."""

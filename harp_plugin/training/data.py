@@ -129,7 +129,12 @@ class GroupCollator:
         groups = [example.group for example in examples]
         pairs = [(pair.query, pair.document) for group in groups for pair in group.members]
         limits = [self.query_limits.get(group.task) for group in groups for _ in group.members]
-        batch = self.batches(pairs, limits, self._mask_keys(examples))
+        mask_keys = [
+            (example.epoch, example.index, member)
+            for example in examples
+            for member in range(len(example.group.members))
+        ]
+        batch = self.batches(pairs, limits, mask_keys if self.new_masks else None)
         batch["keys"] = keys = _keys(groups)
         batch["group_pairs"] = torch.from_numpy(_pairs_of_groups(keys.sizes))
         batch["group_tasks"] = torch.tensor([self.tasks.index(group.task) for group in groups])
@@ -144,16 +149,6 @@ class GroupCollator:
             group_of_pair = torch.from_numpy(np.repeat(np.arange(len(groups)), keys.sizes))
             batch["masked_groups"] = group_of_pair[batch.pop("masked_pairs")]
         return batch
-
-    def _mask_keys(self, examples: Sequence[Example]) -> list[tuple[int, ...]] | None:
-        """Return the numbers that the masks of each pair depend on, None for the pair's tokens."""
-        if not self.new_masks:
-            return None
-        return [
-            (example.epoch, example.index, member)
-            for example in examples
-            for member in range(len(example.group.members))
-        ]
 
 
 def _pairs_of_groups(sizes: np.ndarray) -> np.ndarray:

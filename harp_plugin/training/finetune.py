@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 from ..collections.dataset_queries import DatasetQueries
 from ..collections.json_lines_queries import JsonLinesQueries
@@ -18,9 +18,9 @@ from .validation import Validation
 
 __all__ = ["FINETUNING", "SHOWN", "FinetuneDataArguments", "finetune"]
 
-_DATASET_OPTIONS = (
-    *("negatives_run", "teacher_run", "min_label", "depth", "skip_top", "judged_negatives"),
-)
+_NEGATIVES = ("min_label", "depth", "skip_top", "judged_negatives")
+"""Options of `DatasetQueries`."""
+_DATASET_OPTIONS = ("negatives_run", "teacher_run", *_NEGATIVES)
 """Options that need a dataset."""
 SHOWN = SHOWN_IN_BOTH | {
     *("dataset", "negatives_run", "teacher_run", "train_file", "fields", "queries", "query_ids"),
@@ -111,14 +111,13 @@ class FinetuneDataArguments(PairOptions):
             HarpError: `DatasetQueries` or `JsonLinesQueries` raises the error.
         """
         source: DatasetQueries | JsonLinesQueries
+        drawn: dict[str, Any] = {"queries": self.queries, "query_ids": self.query_ids, "seed": seed}
         if self.train_file:
             source = JsonLinesQueries(
                 self.train_file,
                 fields=self.fields or ("title", "text"),
                 teacher=bool(self.weighted_sum().reading("teacher_scores")),
-                queries=self.queries,
-                query_ids=self.query_ids,
-                seed=seed,
+                **drawn,
             )
         else:
             source = DatasetQueries(
@@ -126,14 +125,9 @@ class FinetuneDataArguments(PairOptions):
                 run=self.negatives_run,
                 teacher=self.teacher_run,
                 fields=self.fields,
-                min_label=self.min_label,
-                depth=self.depth,
-                skip_top=self.skip_top,
-                judged_negatives=self.judged_negatives,
-                queries=self.queries,
-                query_ids=self.query_ids,
                 left_out=left_out,
-                seed=seed,
+                **{name: getattr(self, name) for name in _NEGATIVES},
+                **drawn,
             )
         return JudgedGroups(
             source,

@@ -146,7 +146,6 @@ class HarpTrainer(TevatronTrainer):
         return Meters(tuple(self.loss.weights), self.data_collator.tasks, self.args.device)
 
     def _use_cpu_modules(self, model: TrainableModel) -> None:
-        assert isinstance(model, nn.Module)
         use_cpu_modules(model)
         embedding = model.ranking_model().get_input_embeddings()
         if self.args.world_size == 1 and isinstance(embedding, nn.Embedding):
@@ -462,8 +461,6 @@ def _option_errors() -> Iterator[None]:
     """Replace an error of a library about the value of an option by one clear line."""
     try:
         yield
-    except HarpError:
-        raise
     except (ValueError, TypeError, ImportError) as error:
         raise HarpError(f"training options do not make sense: {folded(error)}") from error
 

@@ -30,7 +30,7 @@ from ..work.sql.steps import PACKAGES
 from ..work.stage import Stage
 from .attention import AttentionWeigher
 from .chunks import Chunk, Weigher, graph_tables, lead_chunks, sentence_chunks, weigh_chunks
-from .collection import COLLECTION, COUNTED, Collection, WordCounts, add_up_counts, count_words
+from .collection import COLLECTION, COUNTED, Collection, WordCounts, add_up_counts
 from .contrast import Contrast, attention_to_words, saturated, shares_in_texts
 from .encoders import NO_FAST_PATH
 from .language_model import LanguageModelWeigher
@@ -194,34 +194,32 @@ def _weigher(shard: _Shard) -> Weigher:
 
 @one_thread()
 def _count_shard(shard: _Shard) -> None:
-    """Count the words of leads; for the contrast, keep the attention to them as well."""
-    counted = shard.stage.folder / COUNTED / f"{shard.name}.parquet"
+    """Count the words of leads; for the contrast (B-PROP), with their probability by attention.
+
+    This attention is kept.
+    """
+    options, file = shard.options, f"{shard.name}.parquet"
     leads = lead_chunks(shard.pages, graph_tables(shard.directory))
+    counts, files = WordCounts(), list[ShardFile]()
     drops: Counter[str] = Counter()
-    if shard.options.weighting == "language-model":
-        files = [count_words((chunk.texts for chunk in leads), counted)]
+    if options.weighting == "language-model":
+        for chunk in leads:
+            counts.add_texts(chunk.texts)
     else:
-        files = _count_attention(shard, leads, counted, drops)
+        batches = []
+        for chunk, weighed in _weighed(shard, _attention(shard), leads):
+            words = find_distinct_words(chunk.texts, weighed.words)
+            attention = attention_to_words(weighed.cls, words)
+            mass = saturated(attention, options.saturation)
+            if options.random_distribution != "pooled":
+                mass = shares_in_texts(mass, words)
+            counts.add(len(weighed), words, mass)
+            batches.append(attention_batch(chunk.ids, weighed))
+            drops[f"page {_BEYOND}"] += int(beyond_storage(weighed).sum())
+        kept = shard.stage.folder / _PAGE_ATTENTION / file
+        files.append(write_table(kept, PAGE_ATTENTION, batches))
+    files.append(counts.write(shard.stage.folder / COUNTED / file))
     shard.stage.finish_shard(f"words-{shard.name}", {}, +drops, files)
-
-
-def _count_attention(
-    shard: _Shard, leads: Iterable[Chunk], counted: Path, drops: Counter[str]
-) -> list[ShardFile]:
-    """Count the words of leads with the probability of each by attention (B-PROP)."""
-    options = shard.options
-    counts, batches = WordCounts(), []
-    for chunk, weighed in _weighed(shard, _attention(shard), leads):
-        words = find_distinct_words(chunk.texts, weighed.words)
-        attention = attention_to_words(weighed.cls, words)
-        mass = saturated(attention, options.saturation)
-        if options.random_distribution != "pooled":
-            mass = shares_in_texts(mass, words)
-        counts.add(len(weighed), words, mass)
-        batches.append(attention_batch(chunk.ids, weighed))
-        drops[f"page {_BEYOND}"] += int(beyond_storage(weighed).sum())
-    kept = shard.stage.folder / _PAGE_ATTENTION / counted.name
-    return [write_table(kept, PAGE_ATTENTION, batches), counts.write(counted)]
 
 
 @one_thread()

@@ -5,7 +5,7 @@ The stage ``words`` counts the words of all documents, each field of them; PROP 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
@@ -29,7 +29,7 @@ from ..work.build_stage import (
 )
 from ..work.manifest import read_manifest, table_files
 from ..work.mapped import MappedTable, open_table
-from ..work.parquet import ShardFile, read_batches, read_schema, write_table
+from ..work.parquet import ShardFile, read_batches, read_schema, schema_of, write_table
 from ..work.sql.engine import EngineOptions
 from ..work.sql.steps import PACKAGES, Step, run_steps
 from ..work.stage import Stage
@@ -51,7 +51,6 @@ __all__ = [
     "WordCounts",
     "add_up_counts",
     "build_words",
-    "count_words",
     "open_words",
 ]
 
@@ -75,9 +74,7 @@ _BATCH = 512
 _COLUMNS = ["id", "title", "sections", "language"]
 _TEXTS = b"texts"
 _SUMS = ("occurrences", "documents", "mass")
-_COUNTS = pa.schema(
-    [("id", pa.int64()), ("word", pa.string()), *((name, pa.int64()) for name in _SUMS)]
-)
+_COUNTS = schema_of("id int64, word string, occurrences int64, documents int64, mass int64")
 _MASS = 2**36
 """Probabilities are added up as integers of this fraction: the sum is the same in any order."""
 
@@ -126,14 +123,6 @@ class WordCounts:
         arrays = [pa.array(c, f.type) for c, f in zip(columns, _COUNTS, strict=True)]
         schema = _COUNTS.with_metadata({_TEXTS: str(self.texts)})
         return write_table(path, schema, [pa.RecordBatch.from_arrays(arrays, schema=schema)])
-
-
-def count_words(batches: Iterable[Sequence[str]], path: Path) -> ShardFile:
-    """Count the words of texts, lower-cased, and write the counts of a shard to ``path``."""
-    counts = WordCounts()
-    for texts in batches:
-        counts.add_texts(texts)
-    return counts.write(path)
 
 
 def add_up_counts(

@@ -69,11 +69,6 @@ class Contrast:
     saturation: float
     surprise: Callable[[Sequence[str]], np.ndarray]
 
-    @property
-    def heads(self) -> int:
-        """The number of attention heads of the model."""
-        return self.attention.heads
-
     def tokenize(
         self, texts: Sequence[str], anchors: Sequence[Sequence[Span]] | None = None
     ) -> tuple[TokenizedTexts, DistinctWords]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from ..work.parquet import schema_of
 from .words import LONGEST, TextWords, ragged, starts_of
 
 __all__ = [
@@ -21,27 +22,13 @@ __all__ = [
     "text_batch",
 ]
 
-_OFFSETS = pa.list_(pa.uint16())
-_WEIGHTS = pa.list_(pa.float16())
-TEXT_WEIGHTS = pa.schema(
-    [("id", pa.int64()), ("starts", _OFFSETS), ("ends", _OFFSETS), ("weights", _WEIGHTS)]
-)
+TEXT_WEIGHTS = schema_of("id int64, starts uint16[], ends uint16[], weights float16[]")
 TABLES = {
     "sentence_weights": TEXT_WEIGHTS,
     "page_weights": TEXT_WEIGHTS,
-    "anchor_weights": pa.schema(
-        [("id", pa.int64()), ("weights", _WEIGHTS), ("layer_before", pa.float16())]
-    ),
+    "anchor_weights": schema_of("id int64, weights float16[], layer_before float16"),
 }
-PAGE_ATTENTION = pa.schema(
-    [
-        ("id", pa.int64()),
-        ("starts", _OFFSETS),
-        ("ends", _OFFSETS),
-        ("weights", pa.list_(pa.float32())),
-        ("cut", pa.bool_()),
-    ]
-)
+PAGE_ATTENTION = schema_of("id int64, starts uint16[], ends uint16[], weights float32[], cut bool")
 
 
 @dataclass(frozen=True, slots=True)

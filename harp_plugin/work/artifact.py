@@ -75,8 +75,7 @@ from .writing import (
     TEMPORARY,
     refuse_special,
     remove_temporary_of,
-    whole_file,
-    whole_folder,
+    whole,
 )
 
 __all__ = [
@@ -259,7 +258,6 @@ class Artifact:
         Raises:
             HarpError: the folder holds files that harp did not write.
         """
-        whole = whole_file if self.is_file else whole_folder
         with whole(self.path) as temporary:
             if self.is_file:
                 yield temporary
@@ -298,7 +296,7 @@ class Artifact:
             files[name] = {"size": len(content), "sha256": hashlib.sha256(content).hexdigest()}
         self._write(files, self.record_path, **more)  # first: a kill leaves no file without it
         for name, content in data.items():
-            with whole_file(self.path / name) as temporary:
+            with whole(self.path / name) as temporary:
                 temporary.write_bytes(content)
 
     def commit(

@@ -13,6 +13,7 @@ from tqdm import tqdm
 from ..errors import HarpError
 from .manifest import read_content, read_manifest
 from .map_shards import map_shards
+from .processes import S
 from .provenance import OverwriteRules
 from .sql.engine import EngineOptions
 from .stage import Stage
@@ -27,7 +28,6 @@ __all__ = [
 ]
 
 T = TypeVar("T")
-S = TypeVar("S")
 
 
 @dataclass(frozen=True)

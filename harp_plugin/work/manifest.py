@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -11,7 +9,7 @@ from typing import Any
 from ..errors import HarpError
 from .artifact import MANIFEST, read_if_whole
 from .parquet import ShardFile
-from .records import read_record
+from .records import json_hash, read_record
 
 __all__ = [
     "content_hash",
@@ -125,5 +123,4 @@ def content_hash(files: Mapping[str, Any], more: Mapping[str, Any]) -> str:
         more: what the manifest says of the tables besides their files.
     """
     hashes = {name: entry["sha256"] for name, entry in files.items()}
-    text = json.dumps([hashes, more], sort_keys=True)
-    return hashlib.sha256(text.encode()).hexdigest()[:32]
+    return json_hash([hashes, more])[:32]

@@ -7,16 +7,12 @@ import multiprocessing
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from typing import TypeVar
 
 from ..errors import HarpError
-from .processes import UNGUARDED, results_in_order, start_worker
+from .processes import UNGUARDED, R, S, results_in_order, start_worker
 from .sql.engine import EngineOptions
 
 __all__ = ["map_shards"]
-
-S = TypeVar("S")
-R = TypeVar("R")
 
 
 def map_shards(
@@ -39,19 +35,13 @@ def map_shards(
     Raises:
         HarpError: a worker was killed, or Spark fails.
     """
-    if engine is None or not engine.is_spark:
-        yield from _in_pool(fn, shards, workers, begin)
+    if engine is not None and engine.is_spark:
+        shards = iter(shards)
+        for first in shards:  # Spark starts if there is a shard at all
+            from .sql.spark import spark_map
+
+            yield from spark_map(fn, itertools.chain([first], shards), engine, workers)
         return
-    shards = iter(shards)
-    for first in shards:  # Spark starts if there is a shard at all
-        from .sql.spark import spark_map
-
-        yield from spark_map(fn, itertools.chain([first], shards), engine, workers)
-
-
-def _in_pool(
-    fn: Callable[[S], R], shards: Iterable[S], workers: int, begin: Callable[[], object] | None
-) -> Iterator[R]:
     if workers <= 1:
         yield from map(fn, shards)
         return

@@ -28,13 +28,16 @@ class MappedTable:
 
     Args:
         folder: holds a finished copy.
+
+    Attributes:
+        ids: all ids, ascending, int64 of shape (rows,).
     """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._table = pa.ipc.open_file(pa.memory_map(str(folder / _TABLE))).read_all()
         # A plain array of the same memory: each access to a `memmap` costs microseconds more.
-        self._ids, self._rows = np.asarray(np.load(folder / _INDEX, mmap_mode="r"))
+        self.ids, self._rows = np.asarray(np.load(folder / _INDEX, mmap_mode="r"))
 
     @classmethod
     def from_files(
@@ -63,16 +66,11 @@ class MappedTable:
         return MappedTable, (self._folder,)
 
     def __len__(self) -> int:
-        return len(self._ids)
-
-    @property
-    def ids(self) -> np.ndarray:
-        """All ids, ascending, int64 of shape (rows,)."""
-        return self._ids
+        return len(self.ids)
 
     def __contains__(self, id: int) -> bool:
-        row = int(self._ids.searchsorted(id))
-        return row < len(self._ids) and int(self._ids[row]) == id
+        row = int(self.ids.searchsorted(id))
+        return row < len(self.ids) and int(self.ids[row]) == id
 
     def get(self, id: int, column: str) -> Any:
         """Read the value of one column in the row with this id.
@@ -94,10 +92,10 @@ class MappedTable:
 
     def rows(self, ids: np.ndarray) -> np.ndarray:
         """Look up the row of each id, which `take` needs; -1 where no row has the id."""
-        if not len(self._ids):
+        if not len(self.ids):
             return np.full(len(ids), -1)
-        indices = np.minimum(np.searchsorted(self._ids, ids), len(self._ids) - 1)
-        return np.where(self._ids[indices] == ids, self._rows[indices], -1)
+        indices = np.minimum(np.searchsorted(self.ids, ids), len(self.ids) - 1)
+        return np.where(self.ids[indices] == ids, self._rows[indices], -1)
 
     def take(self, rows: np.ndarray, column: str) -> pa.Array:
         """Read one column's values in several rows."""
@@ -109,8 +107,8 @@ class MappedTable:
         return [self.take(rows, name) for name in names]
 
     def _row(self, id: int) -> int:
-        row = int(self._ids.searchsorted(id))
-        if row == len(self._ids) or int(self._ids[row]) != id:
+        row = int(self.ids.searchsorted(id))
+        if row == len(self.ids) or int(self.ids[row]) != id:
             raise KeyError(id)
         return int(self._rows[row])
 

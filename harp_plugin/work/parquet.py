@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 from ..errors import HarpError
 from .records import changed_file, describe_file
-from .writing import whole_file, write_text
+from .writing import whole, write_text
 
 __all__ = [
     "ROW_GROUP_SIZE",
@@ -21,7 +21,7 @@ __all__ = [
     "parquet_files",
     "read_batches",
     "read_schema",
-    "read_table",
+    "schema_of",
     "write_lines",
     "write_table",
 ]
@@ -67,6 +67,17 @@ class ShardFile(NamedTuple):
             raise HarpError(f"{damage}: {_DELETE_AND_BUILD if self.path.exists() else _BUILD}")
 
 
+def schema_of(columns: str, **types: pa.DataType) -> pa.Schema:
+    """Make a schema of names and types, such as ``id int64, keys string[]``, with further types."""
+    fields = []
+    for column in columns.split(", "):
+        name, kind = column.split(" ")
+        item = kind.removesuffix("[]")
+        type = types.get(item) or pa.type_for_alias(item)
+        fields.append((name, pa.list_(type) if kind.endswith("[]") else type))
+    return pa.schema(fields)
+
+
 def write_table(path: Path, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> ShardFile:
     """Write record batches whole or not at all, each page with its checksum.
 
@@ -74,7 +85,7 @@ def write_table(path: Path, schema: pa.Schema, batches: Iterable[pa.RecordBatch]
         HarpError: the disk gives back something else than was written.
     """
     rows = 0
-    with whole_file(path) as temporary:
+    with whole(path) as temporary:
         with pq.ParquetWriter(
             temporary, schema, compression="zstd", write_page_checksum=True
         ) as writer:
@@ -126,19 +137,6 @@ def read_schema(path: Path) -> pa.Schema:
     """
     with _refuse_unreadable(path):
         return pq.read_schema(path)
-
-
-def read_table(folder: Path, columns: list[str] | None = None) -> pa.Table:
-    """Read all Parquet files of a folder into memory, in order.
-
-    Raises:
-        HarpError: there is none, or one is damaged.
-    """
-    tables = []
-    for path in parquet_files(folder):
-        with _refuse_unreadable(path):
-            tables.append(pq.read_table(path, columns=columns, page_checksum_verification=True))
-    return pa.concat_tables(tables)
 
 
 @contextmanager

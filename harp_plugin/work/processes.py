@@ -14,7 +14,15 @@ from contextlib import contextmanager
 from multiprocessing import connection, forkserver
 from typing import Any, TypeVar
 
-__all__ = ["UNGUARDED", "folder_of_workers", "importing_once", "results_in_order", "start_worker"]
+__all__ = [
+    "UNGUARDED",
+    "R",
+    "S",
+    "folder_of_workers",
+    "importing_once",
+    "results_in_order",
+    "start_worker",
+]
 
 UNGUARDED = "the script starts work when it is imported: put that below if __name__ == '__main__'"
 """A reason for which worker processes end at once, as errors give it."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import platform
 from collections.abc import Mapping
@@ -14,6 +13,7 @@ from typing import Any
 from .._version import __version__
 from ..errors import HarpError
 from ..options import OverwriteRules
+from .records import json_hash
 
 __all__ = ["INDEX_RULES", "OverwriteRules", "Provenance", "package_versions", "scoring_versions"]
 
@@ -46,8 +46,7 @@ class Provenance:
     @property
     def key(self) -> str:
         """A short hash of settings and inputs, for the name of a folder."""
-        text = json.dumps([dict(self.settings), dict(self.inputs)], sort_keys=True)
-        return hashlib.sha256(text.encode()).hexdigest()[:12]
+        return json_hash([dict(self.settings), dict(self.inputs)])[:12]
 
     def difference(self, stored: Provenance) -> str:
         """Name the settings and inputs that differ, such as ``min_words: 100 then, 0 now``.

@@ -19,6 +19,7 @@ __all__ = [
     "describe_files",
     "file_hash",
     "file_state",
+    "json_hash",
     "read_own_record",
     "read_record",
     "write_record",
@@ -33,7 +34,7 @@ NOT_WRITTEN_BY_HARP = "was not written by harp, which leaves it as it is"
 def write_record(path: Path, record: Mapping[str, Any]) -> None:
     """Write a JSON object together with its checksum, whole or not at all."""
     content = json.loads(json.dumps(record))
-    content[CHECKSUM] = _checksum(content)
+    content[CHECKSUM] = json_hash(content)
     text = json.dumps(content, indent=2, sort_keys=True, ensure_ascii=False)
     write_text(path, text + "\n")
 
@@ -46,7 +47,7 @@ def read_record(path: Path) -> dict[str, Any]:
     """
     try:
         record = json.loads(path.read_text(encoding="utf-8", errors="surrogatepass"))
-        is_whole = isinstance(record, dict) and record.pop(CHECKSUM, None) == _checksum(record)
+        is_whole = isinstance(record, dict) and record.pop(CHECKSUM, None) == json_hash(record)
     except (OSError, ValueError, RecursionError) as error:
         raise HarpError(f"{path} is damaged ({type(error).__name__})") from error
     if not is_whole:
@@ -126,6 +127,7 @@ def changed_file(
     return None
 
 
-def _checksum(record: Any) -> str:
-    text = json.dumps(record, sort_keys=True)
+def json_hash(value: Any) -> str:
+    """Compute the SHA-256 of a value of JSON, in hexadecimal digits, whatever the order of keys."""
+    text = json.dumps(value, sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()

@@ -14,7 +14,7 @@ from typing import IO, Any, NamedTuple
 from filelock import FileLock
 
 from ..errors import HarpError, folded
-from .writing import remove_temporary_of, whole_folder
+from .writing import remove_temporary_of, whole
 
 __all__ = ["RemoteFile", "files_at", "is_url", "local_path"]
 
@@ -42,17 +42,14 @@ class RemoteFile(NamedTuple):
     files: Any
     path: str
 
-    @contextmanager
-    def open(self) -> Iterator[IO[bytes]]:
+    def open(self) -> IO[bytes]:
         """Open the file, which is read as it comes.
 
         Raises:
             HarpError: it cannot be opened.
         """
         with _one_line_errors(self.url):
-            file = self.files.open(self.path, "rb")
-        with file:
-            yield file
+            return self.files.open(self.path, "rb")
 
 
 def is_url(name: str | Path) -> bool:
@@ -111,7 +108,7 @@ def local_path(name: str) -> str:
     with FileLock(folder.with_name(f".{folder.name}.lock")), _one_line_errors(name):
         remove_temporary_of(folder)
         if not folder.is_dir():  # another process made it meanwhile
-            with whole_folder(folder) as temporary:
+            with whole(folder) as temporary:
                 _copy(name, remote, temporary)
     return str(folder)
 

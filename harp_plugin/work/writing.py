@@ -24,8 +24,7 @@ __all__ = [
     "remove_temporary_of",
     "sync",
     "temporary_path",
-    "whole_file",
-    "whole_folder",
+    "whole",
     "write_text",
 ]
 
@@ -35,35 +34,14 @@ _URL = re.compile(r"[a-z][a-z0-9+]+:/")
 
 
 @contextmanager
-def whole_file(path: Path) -> Iterator[Path]:
-    """Give a temporary path to write to, which becomes ``path`` at the end of the block.
+def whole(path: Path) -> Iterator[Path]:
+    """Give a temporary path, where a file or a folder is made that becomes ``path`` at the end.
 
-    The content is on the disk before the name is: after a power cut the file is whole or absent.
-    After an error, nothing is left. The folder of the file is made if there is none.
-    """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = temporary_path(path)
-    try:
-        yield temporary
-        sync(temporary)
-        temporary.replace(path)
-    except BaseException as error:
-        temporary.unlink(missing_ok=True)
-        if isinstance(error, OSError) and error.filename is None:
-            error.filename = str(path)
-        raise
-    sync(path.parent)
-
-
-@contextmanager
-def whole_folder(path: Path) -> Iterator[Path]:
-    """Give a temporary path to make a folder at, which becomes ``path`` at the end of the block.
-
-    The files are on the disk before the name is: after a power cut the folder is whole or absent.
-    After an error, nothing is left.
+    All content is on the disk before the name is: after a power cut the work is whole or absent.
+    After an error, nothing is left. The folder around it is made if there is none.
 
     Raises:
-        OSError: the folder cannot be written, or there is one at ``path`` that is not empty.
+        OSError: it cannot be written, or there is a folder at ``path`` that is not empty.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = temporary_path(path)
@@ -72,9 +50,11 @@ def whole_folder(path: Path) -> Iterator[Path]:
         yield temporary
         for part in [*temporary.rglob("*"), temporary]:
             sync(part)
-        temporary.rename(path)
-    except BaseException:
-        shutil.rmtree(temporary, ignore_errors=True)
+        temporary.replace(path)
+    except BaseException as error:
+        if isinstance(error, OSError) and error.errno and not temporary.is_dir():
+            error.filename = error.filename or str(path)
+        _remove(temporary)
         raise
     sync(path.parent)
 
@@ -147,7 +127,7 @@ def temporary_path(path: Path) -> Path:
 
 def write_text(path: Path, text: str) -> None:
     """Write a text file whole or not at all."""
-    with whole_file(path) as temporary:
+    with whole(path) as temporary:
         temporary.write_text(text, encoding="utf-8", errors="surrogatepass")
 
 

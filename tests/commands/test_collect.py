@@ -6,6 +6,7 @@ from collections import defaultdict
 
 import ir_datasets
 import pytest
+from builds import read_table
 from dumps import write_dump
 
 from harp_plugin.cli import main
@@ -22,7 +23,6 @@ from harp_plugin.errors import HarpError
 from harp_plugin.graph import GraphOptions, build_graph
 from harp_plugin.options import Progress
 from harp_plugin.text import normalize_anchor
-from harp_plugin.work.parquet import read_table
 
 pytestmark = pytest.mark.integration
 

@@ -6,6 +6,7 @@ from functools import partial
 
 import datasets
 import pytest
+from builds import read_table
 from tevatron.arguments import DataArguments
 from tevatron.datasets import HFTrainDataset
 
@@ -13,7 +14,6 @@ from harp_plugin.commands.export import ExportOptions, export
 from harp_plugin.errors import HarpError
 from harp_plugin.models.loading import load_tokenizer
 from harp_plugin.tasks import HARP_TASKS, DrawOptions, PreTrainingData
-from harp_plugin.work.parquet import read_table
 
 
 @pytest.fixture(scope="module")

@@ -7,12 +7,12 @@ import lzma
 import random
 
 import pytest
+from builds import read_table
 from dumps import dump_xml, write_dump
 
 from harp_plugin.corpus.build import _fewer_collections, build_corpus
 from harp_plugin.corpus.options import CorpusOptions
 from harp_plugin.errors import HarpError
-from harp_plugin.work.parquet import read_table
 
 PAGES = {
     "Apple": "An '''apple''' is a [[fruit]]. No link. It grows on [[tree]]s.\n"

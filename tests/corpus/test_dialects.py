@@ -4,6 +4,7 @@ import time
 from collections import Counter
 
 import pytest
+from builds import read_table
 from reading import write_files
 from test_markdown_reader import links, page_of, read_files
 
@@ -22,7 +23,6 @@ from harp_plugin.corpus.pages import Page, Redirect
 from harp_plugin.corpus.readers import sources
 from harp_plugin.corpus.readers.markdown import MarkdownReader
 from harp_plugin.errors import HarpError
-from harp_plugin.work.parquet import read_table
 
 B = "# B\n\nThe other page says more about all of it."
 SITES = {

@@ -23,6 +23,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from builds import read_table
 from dumps import dump_xml, page_xml, write_dump
 from hypothesis import given
 from hypothesis import strategies as st
@@ -40,7 +41,6 @@ from harp_plugin.corpus.tables import TABLES, table_rows
 from harp_plugin.corpus.wikitext import Site, parse_page
 from harp_plugin.errors import HarpError
 from harp_plugin.graph import GraphOptions, build_graph
-from harp_plugin.work.parquet import read_table
 
 MANY = 10**5
 GIB = 1 << 30

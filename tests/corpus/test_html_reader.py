@@ -9,6 +9,7 @@ from pathlib import Path
 
 import lxml.html
 import pytest
+from builds import read_table
 from reading import read, read_bytes
 
 from harp_plugin.corpus.build import build_corpus
@@ -17,7 +18,6 @@ from harp_plugin.corpus.pages import Dropped, Page, Redirect
 from harp_plugin.corpus.readers import choose_reader, sources
 from harp_plugin.corpus.readers.html import HtmlReader, looks_like_html
 from harp_plugin.graph import GraphOptions, build_graph
-from harp_plugin.work.parquet import read_table
 
 TEXT = "<p>A paragraph with <a href='{}'>a link</a> in it."
 

@@ -3,6 +3,7 @@
 from collections import Counter
 
 import pytest
+from builds import read_table
 from test_markdown_reader import links, page_of, read_files
 
 from harp_plugin.corpus.build import build_corpus
@@ -11,7 +12,6 @@ from harp_plugin.corpus.markdown.wiki_links import PageNames
 from harp_plugin.corpus.options import CorpusOptions
 from harp_plugin.corpus.pages import Dropped, Page
 from harp_plugin.corpus.readers.markdown import FRAGMENT
-from harp_plugin.work.parquet import read_table
 
 NAMES = ["index.md", "Apple.md", "notes/Apple.md", "notes/deep/Old apple.md", "notes/Pear-Tree.md"]
 

@@ -4,6 +4,7 @@ import bz2
 import re
 
 import pytest
+from builds import read_table
 from dumps import write_dump
 from reading import read
 
@@ -11,7 +12,6 @@ from harp_plugin.corpus.boilerplate import kind_of_page, kind_of_wikitext
 from harp_plugin.corpus.build import build_corpus
 from harp_plugin.corpus.options import CorpusOptions
 from harp_plugin.text import title_anchors
-from harp_plugin.work.parquet import read_table
 
 
 @pytest.mark.parametrize(

@@ -12,11 +12,12 @@ import psutil
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from builds import read_table
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harp_plugin.errors import HarpError
-from harp_plugin.work.parquet import parquet_files, read_table, write_table
+from harp_plugin.work.parquet import parquet_files, write_table
 from harp_plugin.work.sql.engine import EngineOptions, memory_bytes
 from harp_plugin.work.sql.steps import Step, even_chunks, run_steps, write_sorted
 from harp_plugin.work.stage import Stage

@@ -7,6 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from brute import Graph, link_graph
+from builds import read_table
 from chi_square import agrees
 from dumps import write_dump
 from expressions import NAMED, as_graph, compute, rows_of
@@ -18,7 +19,6 @@ from harp_plugin.corpus.options import CorpusOptions
 from harp_plugin.errors import HarpError
 from harp_plugin.graph import FUNCTIONAL_ANCHORS, GraphOptions, build_graph
 from harp_plugin.text import normalize_anchor
-from harp_plugin.work.parquet import read_table
 
 pytestmark = pytest.mark.integration
 

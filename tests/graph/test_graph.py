@@ -8,6 +8,7 @@ from itertools import pairwise
 import pyarrow as pa
 import pytest
 from brute import Graph, ambiguous_texts, link_graph
+from builds import read_table
 from dumps import write_dump
 from expressions import NAMED, as_graph, compute, rows_of
 
@@ -17,7 +18,6 @@ from harp_plugin.corpus.tables import TABLES
 from harp_plugin.errors import HarpError
 from harp_plugin.graph import GraphOptions, build_graph
 from harp_plugin.graph.anchor_texts import ambiguous_texts as graph_of_texts
-from harp_plugin.work.parquet import read_table
 
 pytestmark = pytest.mark.integration
 

@@ -4,6 +4,7 @@ from functools import cache
 
 import pytest
 from brute import link_graph
+from builds import read_table
 from dumps import write_dump
 from expressions import NAMED, as_graph, compute, rows_of
 from small_wiki import PAGES
@@ -14,7 +15,6 @@ from harp_plugin.corpus.options import CorpusOptions
 from harp_plugin.errors import HarpError
 from harp_plugin.graph import GraphOptions, build_graph
 from harp_plugin.work.manifest import read_manifest
-from harp_plugin.work.parquet import read_table
 
 SHARES = [
     {"held_out_links": share, "held_out_by": by} for share in (0.3, 0.6) for by in ("page", "text")

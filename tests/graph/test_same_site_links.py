@@ -1,11 +1,11 @@
 """The filter of links within a site, on web pages that a crawler stored."""
 
 import pytest
+from builds import read_table
 
 from harp_plugin.corpus.build import build_corpus
 from harp_plugin.corpus.options import CorpusOptions
 from harp_plugin.graph import GraphOptions, build_graph
-from harp_plugin.work.parquet import read_table
 
 pytestmark = pytest.mark.integration
 

@@ -9,13 +9,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from builds import read_table
 from synthetic import synthetic_wiki
 from synthetic_wiki import Wiki, titles, write_dump, write_tables
 
 from harp_plugin.corpus.build import build_corpus
 from harp_plugin.corpus.options import CorpusOptions
 from harp_plugin.graph import GraphOptions, build_graph
-from harp_plugin.work.parquet import read_table
 
 UNWRITTEN = ("language", "kind", "title_anchors", "lead_words", "lead_bands")
 """Columns of the pages that the generator leaves out."""

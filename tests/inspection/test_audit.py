@@ -10,6 +10,7 @@ from html.parser import HTMLParser
 
 import numpy as np
 import pytest
+from builds import read_table
 
 from harp_plugin.inspection import InspectOptions, inspect
 from harp_plugin.inspection.checks import Level
@@ -26,7 +27,6 @@ from harp_plugin.tasks.build import build_examples
 from harp_plugin.tasks.registry import ExampleOptions
 from harp_plugin.tasks.terms import stop_words
 from harp_plugin.text import words
-from harp_plugin.work.parquet import read_table
 from harp_plugin.work.provenance import OverwriteRules
 
 pytestmark = pytest.mark.integration

@@ -9,6 +9,7 @@ import shutil
 from collections import defaultdict
 
 import pytest
+from builds import read_table
 from shown_samples import PageReader
 from tasks_of_others import Nothing, Ties, Titles
 from transformers import HfArgumentParser
@@ -27,7 +28,6 @@ from harp_plugin.tasks.build import build_examples
 from harp_plugin.tasks.registry import ExampleOptions
 from harp_plugin.tasks.terms import stop_words
 from harp_plugin.text import words
-from harp_plugin.work.parquet import read_table
 from harp_plugin.work.provenance import OverwriteRules
 
 

@@ -4,6 +4,7 @@ import shutil
 
 import numpy as np
 import pytest
+from builds import read_table
 from sentence_transformers import SentenceTransformer
 
 from harp_plugin.cli import main
@@ -18,7 +19,6 @@ from harp_plugin.ranking.dense.index import DenseIndex
 from harp_plugin.tasks import DrawOptions, PreTrainingData
 from harp_plugin.tasks.build import build_examples
 from harp_plugin.tasks.registry import ExampleOptions
-from harp_plugin.work.parquet import read_table
 
 pytestmark = pytest.mark.integration
 

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from brute_bm25 import BruteBm25
+from builds import read_table
 
 from harp_plugin.commands.check import check
 from harp_plugin.errors import HarpError
@@ -19,7 +20,6 @@ from harp_plugin.ranking.transformer import HarpReranker
 from harp_plugin.tasks.registry import ExampleOptions
 from harp_plugin.work.manifest import read_manifest
 from harp_plugin.work.mapped import open_table
-from harp_plugin.work.parquet import read_table
 from harp_plugin.work.provenance import OverwriteRules
 
 pytestmark = pytest.mark.integration

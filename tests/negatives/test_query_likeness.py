@@ -6,6 +6,7 @@ import shutil
 
 import numpy as np
 import pytest
+from builds import read_table
 from sentence_transformers import SentenceTransformer
 from sklearn.linear_model import LogisticRegression
 
@@ -19,7 +20,6 @@ from harp_plugin.sampling import generator
 from harp_plugin.tasks import DrawOptions, PreTrainingData
 from harp_plugin.tasks.build import build_examples
 from harp_plugin.tasks.registry import ExampleOptions
-from harp_plugin.work.parquet import read_table
 
 pytestmark = pytest.mark.integration
 

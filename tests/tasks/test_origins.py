@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 
 import pytest
+from builds import read_table
 from orchard_wiki import draws
 
 from harp_plugin.tasks import (
@@ -17,7 +18,6 @@ from harp_plugin.tasks import (
     SampledWord,
 )
 from harp_plugin.text import words
-from harp_plugin.work.parquet import read_table
 
 HARP = ["rqp", "qdm", "rdp", "acm"]
 VARIANTS = [{"preset": "default"}, {"preset": "paper"}]

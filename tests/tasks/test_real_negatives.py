@@ -4,13 +4,13 @@ from collections import Counter, defaultdict
 from typing import NamedTuple
 
 import pytest
+from builds import read_table
 from orchard_wiki import draws
 from wiki_reading import WikiReading
 
 from harp_plugin.graph import FUNCTIONAL_ANCHORS
 from harp_plugin.tasks import DrawOptions, PreTrainingData
 from harp_plugin.tasks.source import BuildSource
-from harp_plugin.work.parquet import read_table
 
 pytestmark = pytest.mark.integration
 TASKS = ["ltm", "ict", "bfs", "wlp", "codoc", "hlp", "php", "anchor"]

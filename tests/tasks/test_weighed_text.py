@@ -7,13 +7,14 @@ import shutil
 import numpy as np
 import pyarrow as pa
 import pytest
+from builds import read_table
 
 from harp_plugin.errors import HarpError
 from harp_plugin.tasks import DrawOptions
 from harp_plugin.tasks.source import BuildSource
 from harp_plugin.tasks.terms import WeighedText
 from harp_plugin.work.manifest import read_manifest
-from harp_plugin.work.parquet import read_table, write_table
+from harp_plugin.work.parquet import write_table
 from harp_plugin.work.stage import Stage
 
 

@@ -50,7 +50,9 @@ def test_sentences_and_anchors(bert, saturation):
     spans = [[(4, 14), (19, 24)], [], [(0, 4)], [(0, 1), (170, 171)]]
     plain = weigh(attention, texts, spans)
     found = weigh(contrast, texts, spans)
-    assert contrast.heads == 4 and found.words.anchor_inside.tolist() == [True] * 4 + [False]
+    assert contrast.attention.heads == 4 and found.words.anchor_inside.tolist() == [True] * 4 + [
+        False
+    ]
     for text, before, after in zip(texts, plain, found, strict=True):
         assert before.spans.tolist() == after.spans.tolist()
         words = [text[start:end].lower() for start, end in before.spans]

@@ -5,11 +5,12 @@ import shutil
 
 import pyarrow as pa
 import pytest
+from builds import read_table
 
 from harp_plugin.errors import HarpError
 from harp_plugin.work import stage as stage_module
 from harp_plugin.work.manifest import read_content, read_manifest, table_files
-from harp_plugin.work.parquet import read_table, write_table
+from harp_plugin.work.parquet import write_table
 from harp_plugin.work.provenance import OverwriteRules
 from harp_plugin.work.stage import Stage
 

@@ -12,11 +12,12 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from builds import read_table
 
 from harp_plugin.errors import HarpError
 from harp_plugin.work.manifest import table_files
 from harp_plugin.work.mapped import MappedTable, open_table
-from harp_plugin.work.parquet import parquet_files, read_table, write_table
+from harp_plugin.work.parquet import parquet_files, write_table
 from harp_plugin.work.stage import Stage
 
 SCHEMA = pa.schema([("id", pa.int64()), ("text", pa.string()), ("weights", pa.list_(pa.float16()))])

@@ -7,8 +7,7 @@ from harp_plugin.work.writing import (
     remove_temporary,
     remove_temporary_of,
     temporary_path,
-    whole_file,
-    whole_folder,
+    whole,
 )
 
 
@@ -17,7 +16,7 @@ def names(folder):
 
 
 def test_folder_gets_its_name_at_the_end(tmp_path):
-    with whole_folder(tmp_path / "a" / "index") as temporary:
+    with whole(tmp_path / "a" / "index") as temporary:
         (temporary / "part").mkdir(parents=True)
         (temporary / "part" / "file").write_text("content")
         assert not (tmp_path / "a" / "index").exists()
@@ -26,9 +25,9 @@ def test_folder_gets_its_name_at_the_end(tmp_path):
 
 
 def test_nothing_is_left_of_what_fails(tmp_path):
-    for whole in (whole_file, whole_folder):
+    for kind in ("file", "folder"):
         with pytest.raises(KeyboardInterrupt), whole(tmp_path / "work") as temporary:
-            if whole is whole_folder:
+            if kind == "folder":
                 temporary.mkdir()
                 temporary = temporary / "file"
             temporary.write_text("half")
@@ -39,7 +38,7 @@ def test_nothing_is_left_of_what_fails(tmp_path):
 def test_folder_of_others_is_not_replaced(tmp_path):
     (tmp_path / "index").mkdir()
     (tmp_path / "index" / "thesis.txt").write_text("mine")
-    with pytest.raises(OSError), whole_folder(tmp_path / "index") as temporary:
+    with pytest.raises(OSError), whole(tmp_path / "index") as temporary:
         temporary.mkdir()
     assert (tmp_path / "index" / "thesis.txt").read_text() == "mine"
     assert names(tmp_path) == {"index"}
@@ -48,7 +47,7 @@ def test_folder_of_others_is_not_replaced(tmp_path):
 def test_a_folder_that_a_killed_process_left_is_made_again(tmp_path):
     temporary_path(tmp_path / "index").mkdir()
     (temporary_path(tmp_path / "index") / "half").touch()
-    with whole_folder(tmp_path / "index") as temporary:
+    with whole(tmp_path / "index") as temporary:
         temporary.mkdir()
     assert not names(tmp_path / "index")
 

@@ -70,15 +70,15 @@ def _write(stage: Stage, directory: Path, options: QueryOptions) -> None:
     """Write all files of the collection."""
     _, counted = stage.counts()
     drops = Counter(counted)
-    files = [file.path for file in stage.table(PAGES)]
+    paths = [file.path for file in stage.table(PAGES)]
     terms = [term for term in _terms(stage) if term.kind != "anchor"]
-    ids = DocumentIds(page_keys(files))
-    pages = named_pages(files, {term.page for term in terms}, ids)
+    ids = DocumentIds(page_keys(paths))
+    pages = named_pages(paths, {term.page for term in terms}, ids)
     queries = judged_queries(terms, pages, options, drops)
     splits = drawn_queries(split_queries(queries, options, drops), options, drops)
     if not splits["train"]:
         anchors = [term for term in _terms(stage) if term.kind == "anchor"]
-        pages |= named_pages(files, {term.page for term in anchors}, ids)
+        pages |= named_pages(paths, {term.page for term in anchors}, ids)
         learned = judged_queries(anchors, pages, replace(options, anchors="keep"), drops)
         others = queries_of_other_pages(learned, splits)
         if len(others) >= options.min_train_queries:
@@ -87,7 +87,7 @@ def _write(stage: Stage, directory: Path, options: QueryOptions) -> None:
         stage.clear()  # other options may be given for it
         raise HarpError(_nothing(directory, options, len(terms), drops))
     folder = stage.folder
-    written = write_documents(files, folder, ids) + write_queries(folder, splits, pages)
+    written = write_documents(paths, folder, ids) + write_queries(folder, splits, pages)
     audit = shared_by_splits(splits) | {"document ids made longer to be unique": ids.lengthened}
     counts = _counts(splits)
     if not (folder / CARD).exists():  # it may have been edited since
@@ -99,14 +99,15 @@ def _write(stage: Stage, directory: Path, options: QueryOptions) -> None:
             "options": [(name, str(value)) for name, value in stage.options.items()],
         }
         held_out_by = read_manifest(directory / "graph")["settings"].get("held_out_by", "")
-        write_card(
-            folder,
-            tables,
+        card = Template((files("harp_plugin") / "data" / "collection-card.md").read_text("utf-8"))
+        text = card.substitute(
+            {name: "\n".join(map(_row, table)) for name, table in tables.items()},
             sources=", ".join(source_names(directory)),
             anchors=_HELD_OUT[held_out_by],
             documents=f"{written[0].rows:,}",
             queries=f"{sum(map(len, splits.values())):,}",
         )
+        write_text(folder / CARD, text)
     rows = {"documents": written[0].rows}
     for (split, kind), (number, relevant) in counts.items():
         rows |= {f"{split} {kind} queries": number, f"{split} {kind} relevant pages": relevant}
@@ -170,19 +171,6 @@ def _samples(splits: Splits, pages: Mapping[int, NamedPage]) -> list[tuple[str, 
         (query.id, query.text, ", ".join(pages[page].doc_id for page in query.pages))
         for query in sorted(queries, key=lambda query: stable_id("sample", query.id))[:_SAMPLES]
     ]
-
-
-def write_card(folder: Path, tables: Mapping[str, Sequence[Sequence[Any]]], **texts: str) -> None:
-    """Write ``README.md``, the data card.
-
-    Args:
-        folder: of the collection.
-        tables: rows of cells, by what stands for the table in the card.
-        texts: by what stands for each in the card.
-    """
-    card = Template((files("harp_plugin") / "data" / "collection-card.md").read_text("utf-8"))
-    rows = {name: "\n".join(map(_row, table)) for name, table in tables.items()}
-    write_text(folder / CARD, card.substitute(rows, **texts))
 
 
 def summary(folder: Path) -> str:

@@ -15,7 +15,7 @@ from ...corpus.tree import joined_sections
 from ...sampling import stable_id
 from ...text import title_anchors
 from ...work.parquet import ShardFile, read_batches
-from ...work.writing import whole_file
+from ...work.writing import whole
 from ..datasets import DOCUMENTS, CollectionDocument
 from ..documents import INDEX, make_index
 from .queries import NamedPage
@@ -90,12 +90,12 @@ def write_documents(files: Iterable[Path], folder: Path, ids: DocumentIds) -> li
         The two files.
     """
     path, count = folder / DOCUMENTS, 0
-    with whole_file(path) as temporary, temporary.open("w", encoding="utf-8", newline="\n") as file:
+    with whole(path) as temporary, temporary.open("w", encoding="utf-8", newline="\n") as file:
         for row in _rows(files):
             file.write(json.dumps(_document(row, ids)._asdict(), ensure_ascii=False) + "\n")
             count += 1
     index = path.with_suffix(INDEX)
-    with whole_file(index) as temporary, temporary.open("wb") as file:
+    with whole(index) as temporary, temporary.open("wb") as file:
         np.save(file, make_index(path))
     return [ShardFile.from_path(path, count), ShardFile.from_path(index, count)]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 from ...work.artifact import MANIFEST
@@ -67,24 +67,17 @@ def make_plan(
         build_examples()
         steps |= _steps_that_fit(options, recipe, seconds_left)
     if plan["asked"] | {"budget": options.budget} == asked:
-        steps |= _finished_steps(options, plan["steps"], steps)
+        steps |= {  # finished parts that another budget would train less
+            folder: count
+            for folder, count in plan["steps"].items()
+            if count > steps[folder] and (options.folder / folder / MANIFEST).is_file()
+        }
     if not any(steps.values()):
         left, budget = in_words(max(seconds_left, 0)), in_words(options.seconds)
         what = f"no model is trained in the {left} left of {budget}"
         say("plan", f"{what}: give a longer --budget")
     write_record(path, {"asked": asked, "steps": steps})
     return steps
-
-
-def _finished_steps(
-    options: AdaptOptions, before: Mapping[str, int], steps: Mapping[str, int]
-) -> dict[str, int]:
-    """Return the steps of finished parts that another budget would train less."""
-    return {
-        folder: count
-        for folder, count in before.items()
-        if count > steps[folder] and (options.folder / folder / MANIFEST).is_file()
-    }
 
 
 def _steps_that_fit(

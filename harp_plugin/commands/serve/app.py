@@ -54,7 +54,7 @@ def make_app(search: FolderSearch, options: ServeOptions) -> FastAPI:
         except HTTPException as refused:
             status, error = refused.status_code, refused.detail
         values = {"query": q, "results": found, "error": error}
-        html = render_page(__package__, "page.html", {"marked": _marked}, **values)
+        html = render_page(__package__, {"marked": _marked}, **values)
         return HTMLResponse(html, status)
 
     return app

@@ -43,14 +43,6 @@ class Block:
     menu: bool = False
 
 
-@dataclass(slots=True)
-class _Table:
-    """The signs of a table of data: it has a head, and holds neither headings nor tables."""
-
-    has_head: bool = False
-    has_structure: bool = False
-
-
 class BlockWriter:
     """Walks an HTML tree and writes its blocks.
 
@@ -74,7 +66,8 @@ class BlockWriter:
         self._region: str | None = None
         self._parts = self._boxes = 0
         self._omitted: str | None = None
-        self._tables: list[_Table] = []
+        # By open table: whether it has a head, and whether it holds headings or tables.
+        self._tables: list[set[str]] = []
         self._menus: list[tuple[int, int]] = []
         self._data_tables: list[tuple[int, int]] = []
 
@@ -104,7 +97,7 @@ class BlockWriter:
                 self.drops[f"link in {self._omitted}"] += 1
             return None
         if tag in _TABLE_HEADS and self._tables:
-            self._tables[-1].has_head = True
+            self._tables[-1].add("head")
         omitted = self.rules.omitted(tag, attributes)
         if omitted is not None:
             return self._omit(omitted, tag)
@@ -143,7 +136,7 @@ class BlockWriter:
         if self._boxes:
             return self._end_line
         for table in self._tables[-1:]:
-            table.has_structure = True
+            table.add("structure")
         self._heading = level
 
         def leave() -> None:
@@ -186,15 +179,15 @@ class BlockWriter:
             return None
         if tag == "table":
             for table in self._tables[-1:]:
-                table.has_structure = True
-            self._tables.append(_Table())
+                table.add("structure")
+            self._tables.append(set())
         first = len(self.blocks)
         words, linked, links = self._words, self._linked, self._links
 
         def leave() -> None:
             span = first, len(self.blocks)
-            table = self._tables.pop() if tag == "table" else _Table()
-            is_data = table.has_head and not table.has_structure and self._region is None
+            table = self._tables.pop() if tag == "table" else set()
+            is_data = table == {"head"} and self._region is None
             if is_data and not self.rules.keeps_tables:
                 self._data_tables.append(span)
             if WordCount(self._words - words, self._linked - linked, self._links - links).is_menu:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 
 from resiliparse.parse.encoding import bytes_to_str, detect_encoding, map_encoding_to_html5
@@ -67,10 +68,8 @@ def decode(data: bytes, declared: str | None = None) -> str:
         declared: the encoding that the HTTP header names.
     """
     if b"\0" not in data[:1024] and b"\x1b" not in data[:1024]:
-        try:
+        with suppress(UnicodeDecodeError):
             return data.decode("utf-8-sig")
-        except UnicodeDecodeError:
-            pass
     encoding = map_encoding_to_html5(declared, fallback_utf8=False) if declared else None
     encoding = encoding or detect_encoding(data, from_html_meta=True) or "cp1252"
     return bytes_to_str(data, encoding, errors="replace", fallback_encodings=("cp1252",))
@@ -84,16 +83,13 @@ def read_document(text: str) -> Document | Dropped:
         return Dropped(reason)
     tree = LexborHTMLParser(text)
     document = Document(tree, tree.body)
-    root = tree.root
-    for node in (root, tree.body):
+    for node in (tree.root, tree.body):
         attributes = node.attributes if node is not None else {}
         declared = attributes.get("lang") or attributes.get("xml:lang") or ""
         if document.language is None and (match := _LANGUAGE.match(declared)):
             document.language = match[1].lower()
-    child = tree.head.child if tree.head is not None else None
-    while child is not None:
+    for child in tree.head.iter() if tree.head is not None else ():
         _read_head(document, child)
-        child = child.next
     if "headertitle" in text and tree.body and (title := tree.body.css_first(_TITLE)):
         for groups in title.css("div.ingroups"):
             groups.decompose()

@@ -39,14 +39,10 @@ class WordCount(NamedTuple):
         The latter holds for three links or more with two thirds of the words, and for ten links or
         more that have half of the words, or at most six words of the line for each link.
         """
-        if not self.links:
-            return False
-        if self.linked >= self.words:
-            return True
         most_words = max(_WORDS_PER_LINK * self.links, 2 * self.linked)
-        if self.links >= _MANY_LINKS and self.words <= most_words:
-            return True
-        return self.links >= _MIN_LINKS and self.linked >= _LINKED_SHARE * self.words
+        is_list = self.links >= _MANY_LINKS and self.words <= most_words
+        is_linked = self.links >= _MIN_LINKS and self.linked >= _LINKED_SHARE * self.words
+        return self.links > 0 and (self.linked >= self.words or is_list or is_linked)
 
 
 @dataclass(slots=True)

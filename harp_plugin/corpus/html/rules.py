@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from functools import lru_cache
+from itertools import chain
 from typing import Protocol
 
 from ...text import WORD
@@ -29,8 +30,6 @@ _NAME = re.compile("[a-z]+")
 _HUMP = re.compile("(?<=[a-z])(?=[A-Z])")
 _HIDDEN = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.IGNORECASE)
 
-_WORDLESS = "anchor text without a word"
-_NUMBERED = "anchor text that is a number (Section 5.1)"
 _NUMBER = r"\(?(?:\d{1,4}|[A-Z]|[IVXLC]{1,7})(?:[.–-]\w{1,4}){0,6}\)?"
 _NUMBERED_LABEL = re.compile(
     rf"(?:(?i:{'|'.join(all_words('numbered_labels'))})s?\.? |§+ ?){_NUMBER}[.:]?"
@@ -164,14 +163,11 @@ class WebRules(HtmlRules):
         such as "Section 230" may be the name of the page.
         """
         if WORD.search(anchor) is None:
-            return _WORDLESS
-        if _NUMBERED_LABEL.fullmatch(anchor) and _same_site(target, self.address.key):
-            return _NUMBERED
+            return "anchor text without a word"
+        is_numbered = _NUMBERED_LABEL.fullmatch(anchor) is not None
+        if is_numbered and registrable_domain(target) == registrable_domain(self.address.key):
+            return "anchor text that is a number (Section 5.1)"
         return None
-
-
-def _same_site(url: str, other_url: str) -> bool:
-    return registrable_domain(url) == registrable_domain(other_url)
 
 
 @lru_cache(maxsize=1 << 14)
@@ -181,15 +177,9 @@ def _region_by_name(*names: str | None) -> str | None:
             words = _NAME.findall(_HUMP.sub("-", name).lower())
             if not words or not _NEGATIONS.isdisjoint(words):
                 continue
-            region = _region_by_words(words)
+            named = (region for region, own in _BY_NAME.items() if not own.isdisjoint(words))
+            ended = (region for end, region in _ENDINGS.items() if words[-1].endswith(end))
+            region = next(chain(named, ended), None)
             if region == "navigation" or (region and _CONTENT_NAMES.isdisjoint(words)):
                 return region
     return None
-
-
-def _region_by_words(words: list[str]) -> str | None:
-    for region, region_words in _BY_NAME.items():
-        if not region_words.isdisjoint(words):
-            return region
-    endings = (region for ending, region in _ENDINGS.items() if words[-1].endswith(ending))
-    return next(endings, None)

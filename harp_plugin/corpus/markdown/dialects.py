@@ -134,14 +134,10 @@ def find_layout(
         folders |= dict.fromkeys(inside for inside in within if inside in existing)
         bases |= dict.fromkeys(_bases([*_settings(text, own.base_settings), *own.default_bases]))
         routes += find_routes(text, own.routes)
-    parts = (
-        (folder, *path[len(folder) + 1 :].split("/", 1))
-        for folder in folders
-        for path in paths
-        if path.startswith(f"{folder}/")
-    )
     languages = sorted(
-        {f"{folder}/{part}" for folder, part, *rest in parts if rest and _LANGUAGE.fullmatch(part)}
+        folder
+        for folder in existing
+        if posixpath.dirname(folder) in folders and _LANGUAGE.fullmatch(posixpath.basename(folder))
     )
     starts = tuple(sorted(bases, key=len, reverse=True))
     shortcodes = ((s[1], read(s[0]) or "") for s in filter(None, map(_SHORTCODE.fullmatch, paths)))

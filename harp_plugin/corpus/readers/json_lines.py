@@ -61,7 +61,9 @@ class Record(NamedTuple):
         if text.count("[") + text.count("{") > _MAX_VALUES:
             raise ValueError("over four million lists and objects")
         value = checked(json.loads(text), dict, "the line")
-        return _without_surrogates(value) if _HALF_PAIR.search(text) else value
+        if _HALF_PAIR.search(text):
+            value = json.loads(without_surrogates(json.dumps(value, ensure_ascii=False)))
+        return value
 
 
 class JsonLinesReader:
@@ -182,14 +184,4 @@ def nonempty_text(value: Any, name: str) -> str:
     """
     if not checked(value, str, name):
         raise ValueError(f"{name} is empty")
-    return value
-
-
-def _without_surrogates(value: Any) -> Any:
-    if isinstance(value, str):
-        return without_surrogates(value)
-    if isinstance(value, list):
-        return [_without_surrogates(part) for part in value]
-    if isinstance(value, dict):
-        return {without_surrogates(key): _without_surrogates(part) for key, part in value.items()}
     return value

@@ -29,6 +29,7 @@ _DECODERS: dict[str, Callable[[BytesIO], Any]] = {
     "x-gzip": GzipReader,
     "zstd": ZstdReader,
 }
+_BAD_REDIRECT = Dropped("redirect to itself or to a broken address")
 _OTHER_TYPE = Dropped("response that is not HTML")
 _MAX_CODINGS = 8
 _ENCODED = Dropped("page that cannot be decompressed")
@@ -78,7 +79,9 @@ class WarcReader:
     def parse(self, record: _Response) -> Iterable[Item]:
         """Decode and parse the page."""
         if record.location:
-            yield _redirect(record.url, record.location)
+            address = WebAddress(record.url)
+            target = address.resolve(record.location)
+            yield _BAD_REDIRECT if isinstance(target, Dropped) else Redirect(address.key, target)
             return
         data = _decoded(record)
         if isinstance(data, Dropped):
@@ -135,14 +138,6 @@ def _media_type(header: str | None) -> str:
 
 def _is_page(url: str, media_type: str) -> bool:
     return media_type in _HTML_TYPES and url[:5].lower().startswith(("http:", "https"))
-
-
-def _redirect(url: str, location: str) -> Item:
-    address = WebAddress(url)
-    target = address.resolve(location)
-    if isinstance(target, Dropped):
-        return Dropped("redirect to itself or to a broken address")
-    return Redirect(address.key, target)
 
 
 def _decoded(response: _Response) -> bytes | Dropped:

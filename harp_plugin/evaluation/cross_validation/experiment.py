@@ -258,6 +258,8 @@ def _results(
     p_values: dict[str, dict[str, dict[str, float | None]]] = {label: {} for label in per_query}
     for (label, row), by_measure in corrected(tests, options.correction).items():
         p_values[label][row] = by_measure
+    learnt = sorted({number for folds in training_queries.values() for number, _ in folds})
+    everything = "–".join(map(str, dict.fromkeys((learnt[0], learnt[-1]))))
     return CrossValidation(
         title=title,
         path=Path(options.output_dir),
@@ -267,17 +269,5 @@ def _results(
         deviations=deviations,
         p_values=p_values,
         correction=options.correction,
-        learnt=_learnt(options, training_queries),
+        learnt={label: everything if label == count_label(None) else label for label in per_query},
     )
-
-
-def _learnt(
-    options: CrossValidationOptions, training_queries: dict[str, list[TrainingQueries]]
-) -> dict[str, str]:
-    """How many queries each number of training queries stands for, such as 74 for all."""
-    counts = sorted({number for folds in training_queries.values() for number, _ in folds})
-    everything = "–".join(map(str, dict.fromkeys((counts[0], counts[-1]))))
-    return {
-        count_label(count): everything if count is None else count_label(count)
-        for count in options.query_counts
-    }

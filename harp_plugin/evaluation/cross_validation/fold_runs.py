@@ -90,8 +90,8 @@ class FoldRuns:
             bar.set_postfix_str(f"{condition.system}, not fine-tuned")
             finetuning = self.options.finetuning_of(condition.system)
             settings = self._settings(condition, finetuning)
-            models = self.options.models(condition.system)
-            untrained = partial(self._rerank, self.first, condition, models, finetuning)
+            models, ranking = self.options.models(condition.system), settings["ranking"]
+            untrained = partial(self._rerank, self.first, condition.system, models, ranking)
             run = self.stage.reranked(path, settings, untrained)
             bar.update()
             return run, []
@@ -152,7 +152,7 @@ class FoldRuns:
 
         def make() -> pd.DataFrame:
             checkpoints = [str(_finetune(fold_run, member)) for member in arguments]
-            return self._rerank(first, condition, checkpoints, deciding)
+            return self._rerank(first, condition.system, checkpoints, settings["ranking"])
 
         run = self.stage.reranked(self._path(fold_run), settings, make)
         if not self.options.keep_checkpoints:
@@ -181,14 +181,10 @@ class FoldRuns:
         }
 
     def _rerank(
-        self,
-        first: pd.DataFrame,
-        condition: Condition,
-        models: list[str],
-        finetuning: dict[str, Any],
+        self, first: pd.DataFrame, system: str, models: list[str], ranking: dict[str, Any]
     ) -> pd.DataFrame:
-        reranker = self._reranker(models, self._ranking(condition, finetuning))
-        return rerank(first, self.collection, reranker, condition.system, quiet=True)
+        reranker = self._reranker(models, ranking)
+        return rerank(first, self.collection, reranker, system, quiet=True)
 
     def _reranker(self, models: list[str], arguments: dict[str, Any]) -> pt.Transformer:
         model = models if len(models) > 1 else models[0]

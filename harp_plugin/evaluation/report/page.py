@@ -45,7 +45,6 @@ def render(
     won, lost = changed_queries(results, runs, collection, system, measure) if system else ([], [])
     return render_page(
         __package__,
-        "page.html",
         results=results,
         rows=rows,
         measures=measures,

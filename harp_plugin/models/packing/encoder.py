@@ -275,17 +275,18 @@ def filler_tokens(tokens: int, step: int, longest: int | None) -> int:
 
 
 def with_filler(
-    ids: Tensor, lengths: np.ndarray, types: Tensor | None, *, longest: int | None
+    ids: Tensor, lengths: np.ndarray, types: Tensor | None, *, longest: int | None, step: int = 0
 ) -> tuple[Tensor, np.ndarray, Tensor | None]:
-    """Add the text of padding to a batch in training, so that few numbers of tokens occur.
+    """Add the text of padding to a batch, so that few numbers of tokens occur.
 
     Args:
         ids: token ids of the texts, one text after the other, (tokens,).
         lengths: number of tokens of each text, on the CPU, (texts,).
         types: the type of each token, or None, (tokens,).
         longest: as in `filler_tokens`.
+        step: as in `filler_tokens`; 0 for that of a training.
     """
-    count = filler_tokens(len(ids), _STEPS_IN_TRAINING.get(ids.device.type, 1), longest)
+    count = filler_tokens(len(ids), step or _STEPS_IN_TRAINING.get(ids.device.type, 1), longest)
     if not count:
         return ids, lengths, types
     zeros = ids.new_zeros(count)

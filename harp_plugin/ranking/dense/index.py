@@ -25,7 +25,7 @@ from ...work.artifact import (
 )
 from ...work.provenance import INDEX_RULES
 from ...work.records import changed_file, write_record
-from ...work.writing import whole_file
+from ...work.writing import whole
 from ..sharing import Shareable
 from ..texts import Documents, check_docnos
 from .encoder import Encoder
@@ -160,7 +160,7 @@ class DenseIndex(Shareable):
                 hashes += (stable_id(text) for _, text in part)
                 if is_own and not path.exists():
                     vectors = self._vectors([text for _, text in part], *earlier)
-                    with whole_file(path) as temporary, temporary.open("wb") as file:
+                    with whole(path) as temporary, temporary.open("wb") as file:
                         np.save(file, vectors)
                 bar.update(len(part))
         if not docnos:
@@ -202,11 +202,11 @@ class DenseIndex(Shareable):
         from pyterrier_dr import FlexIndex
 
         vectors, names, meta = (self.folder / name for name in _FLEX_FILES)
-        with whole_file(vectors) as path, path.open("wb") as file:
+        with whole(vectors) as path, path.open("wb") as file:
             for shard in shards:
                 part = np.load(shard, allow_pickle=False).astype(np.float32)
                 file.write(part.tobytes())
-        with whole_file(names) as path:
+        with whole(names) as path:
             path.unlink(missing_ok=True)  # npids would append to it
             with Lookup.builder(path, min_block=len(docnos)) as builder:
                 builder.seeded_formats = {FwdFixedBytes.NAME: FwdFixedBytes(prefix="")}

@@ -59,8 +59,6 @@ class HarpRetriever(LazyTransformer):
             read.
     """
 
-    schematic = {"label": "HarpRetriever", "help_url": None}  # noqa: RUF012
-
     index: Any
     _: KW_ONLY
     algorithm: str = "exact"

@@ -63,8 +63,6 @@ class DenseCosine(ModelTransformer):
             when it is read.
     """
 
-    schematic = {"label": "DenseCosine", "help_url": None}  # noqa: RUF012
-
     index_dir: str | PathLike[str] | None = None
     max_length: int | None = None
     max_passages: int = 1

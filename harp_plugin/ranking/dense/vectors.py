@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -21,7 +22,7 @@ from ...models.loading import (
     without_notices,
 )
 from ...models.packing import can_pack, encode
-from ...models.packing.encoder import PackedOrder
+from ...models.packing.encoder import PackedOrder, with_filler
 from ...models.pairs import PackedPairs, TextTemplate
 from ...models.pooling import DECODER, encoder_class, padded_vectors, pooled
 from ...models.sentence_encoder import SentenceEncoderFiles
@@ -129,21 +130,18 @@ class TextVectors(BatchRunner):
 
     @torch.inference_mode()
     def _outputs(self, batch: PackedPairs) -> Tensor:
-        filler = self._filler_tokens(len(batch.ids)) if self.is_packed else 0
-        filled = batch.filled(filler)
-        ids = to_device(filled.ids, self.model.device)
-        vectors = (self._packed if self.is_packed else self._padded)(ids, filled.lengths)
+        ids, lengths = to_device(batch.ids, self.model.device), batch.lengths
+        if self.is_packed:
+            step = self._step
+            ids, lengths, _ = with_filler(ids, lengths, None, longest=self.max_length, step=step)
+            order = PackedOrder.from_lengths(ids, lengths, self.model.device)
+            states = encode(self.model, order.packing, ids[order.source]).float()
+            vectors = pooled(states, order.packing.lengths, self._files.pooling)[order.rank]
+        else:
+            vectors = padded_vectors(self.model, ids, lengths, self._files.pooling)
         if self._files.normalize:
             vectors = F.normalize(vectors, dim=1)
         return vectors[: len(batch.lengths)]
-
-    def _packed(self, ids: Tensor, lengths: np.ndarray) -> Tensor:
-        order = PackedOrder.from_lengths(ids, lengths, self.model.device)
-        states = encode(self.model, order.packing, ids[order.source])
-        return pooled(states.float(), order.packing.lengths, self._files.pooling)[order.rank]
-
-    def _padded(self, ids: Tensor, lengths: np.ndarray) -> Tensor:
-        return padded_vectors(self.model, ids, lengths, self._files.pooling)
 
 
 def _packed(ids: Sequence[np.ndarray]) -> PackedPairs:
@@ -151,6 +149,7 @@ def _packed(ids: Sequence[np.ndarray]) -> PackedPairs:
     return PackedPairs(row, np.zeros_like(row), np.array([len(text) for text in ids]))
 
 
+@dataclass(eq=False)
 class LibraryVectors:
     """Vectors as sentence-transformers makes them, for any encoder of its.
 
@@ -164,31 +163,28 @@ class LibraryVectors:
         HarpError: the encoder cannot read texts of ``max_length``.
     """
 
-    def __init__(
-        self,
-        model: SentenceTransformer,
-        batch_size: int,
-        normalize: bool | None,
-        max_length: int | None = None,
-    ) -> None:
-        self._model = model
-        self._normalize = bool(normalize)
-        self._batch_size = batch_size
-        if max_length is not None:
-            encoder, usual = model.transformers_model, model.max_seq_length
-            model.max_seq_length = _longest(encoder, model.tokenizer, usual, max_length)
+    model: SentenceTransformer
+    batch_size: int
+    normalize: bool | None
+    max_length: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.max_length is not None:
+            model, usual = self.model, self.model.max_seq_length
+            longest = _longest(model.transformers_model, model.tokenizer, usual, self.max_length)
+            model.max_seq_length = longest
 
     def queries(self, texts: Sequence[str]) -> np.ndarray:
         """Encode queries: float32 of shape (queries, dimensions)."""
-        return self._encode(self._model.encode_query, texts)
+        return self._encode(self.model.encode_query, texts)
 
     def documents(self, texts: Sequence[str]) -> np.ndarray:
         """Encode documents: float32 of shape (documents, dimensions)."""
-        return self._encode(self._model.encode_document, texts)
+        return self._encode(self.model.encode_document, texts)
 
     def _encode(self, encode, texts: Sequence[str]) -> np.ndarray:
-        options = {"normalize_embeddings": self._normalize, "show_progress_bar": False}
-        vectors = encode(list(texts), batch_size=self._batch_size, **options)
+        options = {"normalize_embeddings": bool(self.normalize), "show_progress_bar": False}
+        vectors = encode(list(texts), batch_size=self.batch_size, **options)
         return np.asarray(vectors, dtype=np.float32).reshape(len(texts), -1)
 
 

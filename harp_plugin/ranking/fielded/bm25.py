@@ -147,8 +147,6 @@ class FieldedBm25(ComparedTransformer):
         HarpError: a field is unknown, or a number makes no sense.
     """
 
-    schematic = {"label": "FieldedBm25", "help_url": None}  # noqa: RUF012
-
     index: FieldedIndex
     weights: Mapping[str, float] | None = None
     _: KW_ONLY

@@ -56,8 +56,6 @@ class LexicalFeatures(ComparedTransformer):
         HarpError: the index lacks a field.
     """
 
-    schematic = {"label": "LexicalFeatures", "help_url": None}  # noqa: RUF012
-
     index: FieldedIndex
     _: KW_ONLY
     fields: Sequence[str] | None = None
@@ -105,55 +103,6 @@ class LexicalFeatures(ComparedTransformer):
         return self.index, tuple(self._fields)
 
 
-@dataclass(frozen=True)
-class _Matches:
-    """Where the words of a query stand in texts; arrays of shape (matches,).
-
-    Attributes:
-        text: which text.
-        word: which of the query's distinct words.
-        position: how many words of the text stand before it.
-    """
-
-    text: np.ndarray
-    word: np.ndarray
-    position: np.ndarray
-
-    @classmethod
-    def from_postings(cls, postings: Postings, texts: np.ndarray, words: Sequence[str]) -> _Matches:
-        """Find the words in the texts of these numbers."""
-        starts = postings.ends[texts]
-        lengths = postings.ends[texts + 1] - starts
-        text = np.repeat(np.arange(len(texts)), lengths)
-        position = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-        sequence = postings.sequences[starts[text] + position]
-        numbers = np.array([postings.number(word) for word in words])
-        order = np.argsort(numbers)
-        nearest = order[np.searchsorted(numbers[order], sequence).clip(max=len(order) - 1)]
-        matching = np.flatnonzero(numbers[nearest] == sequence)
-        return cls(text[matching], nearest[matching], position[matching])
-
-    def counts(self, texts: int, words: int) -> np.ndarray:
-        """(texts, words) how often each text has each word."""
-        cells = np.bincount(self.text * words + self.word, minlength=texts * words)
-        return cells.reshape(texts, words).astype(np.float64)
-
-    def first(self, texts: int) -> np.ndarray:
-        """(texts,) where the first match stands, as a fraction of `_FAR` words; 1 for none."""
-        first = np.full(texts, _FAR)
-        np.minimum.at(first, self.text, self.position)
-        return first / _FAR
-
-    def bigrams(self, pairs: Sequence[tuple[int, int]], texts: int) -> np.ndarray:
-        """(texts,) how many of these pairs of words are neighbors in each text."""
-        follows = (np.diff(self.position) == 1) & (np.diff(self.text) == 0)
-        found = np.zeros(texts)
-        for first, second in set(pairs):
-            match = follows & (self.word[:-1] == first) & (self.word[1:] == second)
-            found[np.unique(self.text[:-1][match])] += 1
-        return found
-
-
 def _features(
     query: str, documents: np.ndarray, postings: Postings, fields: np.ndarray
 ) -> np.ndarray:
@@ -162,20 +111,44 @@ def _features(
     distinct = list(dict.fromkeys(words)) or [""]
     shape = len(documents), len(fields)
     texts = (documents[:, None] * postings.fields + fields).ravel()
-    matches = _Matches.from_postings(postings, texts, distinct)
-    counts = matches.counts(len(texts), len(distinct)).reshape(*shape, len(distinct))
+    text, word, position = _matches(postings, texts, distinct)
+    cells = np.bincount(text * len(distinct) + word, minlength=len(texts) * len(distinct))
+    counts = cells.reshape(*shape, len(distinct)).astype(np.float64)
     idf = np.array([term_weight(len(postings.docnos), postings.frequency(w)) for w in distinct])
-    pairs = [(distinct.index(first), distinct.index(second)) for first, second in pairwise(words)]
+    pairs = {(distinct.index(first), distinct.index(second)) for first, second in pairwise(words)}
+    follows = (np.diff(position) == 1) & (np.diff(text) == 0)
+    bigrams = np.zeros(len(texts))
+    for first, second in pairs:
+        match = follows & (word[:-1] == first) & (word[1:] == second)
+        bigrams[np.unique(text[:-1][match])] += 1
+    first_position = np.full(len(texts), _FAR)
+    np.minimum.at(first_position, text, position)
     lengths = postings.lengths[np.ix_(fields, documents)].T
     of_fields = [
         *_covered(counts, idf),
         counts.sum(axis=2) / np.maximum(lengths, 1),
         np.log1p(counts).sum(axis=2) / max(len(distinct), 1),
-        matches.bigrams(pairs, len(texts)).reshape(shape) / max(len(set(pairs)), 1),
-        matches.first(len(texts)).reshape(shape),
+        bigrams.reshape(shape) / max(len(pairs), 1),
+        first_position.reshape(shape) / _FAR,
     ]
     of_document = _covered(counts.sum(axis=1), idf)
     return np.column_stack([np.stack(of_fields, axis=2).reshape(len(documents), -1), *of_document])
+
+
+def _matches(
+    postings: Postings, texts: np.ndarray, words: Sequence[str]
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Find words in the texts of these numbers: of each match the text, the word, the position."""
+    starts = postings.ends[texts]
+    lengths = postings.ends[texts + 1] - starts
+    text = np.repeat(np.arange(len(texts)), lengths)
+    position = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+    sequence = postings.sequences[starts[text] + position]
+    numbers = np.array([postings.number(word) for word in words])
+    order = np.argsort(numbers)
+    nearest = order[np.searchsorted(numbers[order], sequence).clip(max=len(order) - 1)]
+    matching = np.flatnonzero(numbers[nearest] == sequence)
+    return text[matching], nearest[matching], position[matching]
 
 
 def _covered(counts: np.ndarray, idf: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -110,13 +110,10 @@ def tune(
     return Tuning(settings, str(measure), values[settings], tried)
 
 
-def _parameters(fields: int) -> Iterator[tuple[str, int]]:
+def _parameters(fields: int) -> list[tuple[str, int]]:
     """Name the parameters: what it is, and the number of its field."""
-    for field in range(fields if fields > 1 else 0):
-        yield "weights", field
-    yield "k1", 0
-    for field in range(fields):
-        yield "b", field
+    weights = [("weights", field) for field in range(fields)] if fields > 1 else []
+    return [*weights, ("k1", 0), *(("b", field) for field in range(fields))]
 
 
 def _varied(settings: FieldSettings, name: str, field: int) -> Iterator[FieldSettings]:

@@ -83,10 +83,8 @@ class Embedded:
             preserve_insertion_order=False,
         )
 
-    def __enter__(self) -> Embedded:
-        return self
-
-    def __exit__(self, *error: Any) -> None:
+    def close(self) -> None:
+        """Close the database."""
         self.connection.disconnect()
 
     def read(self, name: str, files: list[Path]) -> ir.Table:

@@ -11,12 +11,12 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import pyarrow.parquet as pq
 
 from ...errors import HarpError
-from ..processes import results_in_order
+from ..processes import R, S, results_in_order
 from .engine import ROWS_PER_CHUNK, EngineOptions, memory_bytes
 
 if TYPE_CHECKING:
@@ -25,9 +25,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 __all__ = ["Spark", "spark_map"]
-
-S = TypeVar("S")
-R = TypeVar("R")
 
 _BYTES_PER_PARTITION = 16_000_000
 _SETTINGS = {
@@ -68,10 +65,8 @@ class Spark:
 
         self.connection = ibis.pyspark.connect(self.session)
 
-    def __enter__(self) -> Spark:
-        return self
-
-    def __exit__(self, *error: Any) -> None:
+    def close(self) -> None:
+        """Stop Spark."""
         self.session.stop()
 
     def read(self, name: str, files: list[Path]) -> ir.Table:
@@ -173,7 +168,7 @@ def _start(
 ) -> SparkSession:
     """Start a session; what Spark writes to the error output goes to a file."""
     local = options.spark_master.startswith("local")
-    settings = {
+    settings: dict[str, Any] = {
         **_SETTINGS,
         f"spark.{'driver' if local else 'executor'}.memory": _heap(options.memory),
         **(more or {}),
@@ -182,11 +177,9 @@ def _start(
         settings |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
     # PySpark would take the first python3 of PATH, which need not have this package.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    _redirect_errors(scratch / "spark.log")
-    return _session(options.spark_master.replace("[*]", f"[{workers}]"), settings, scratch)
-
-
-def _session(master: str, settings: dict[str, str], scratch: Path) -> SparkSession:
+    sys.stderr.flush()
+    with (scratch / "spark.log").open("wb") as log:
+        os.dup2(log.fileno(), 2)
     try:
         from pyspark.errors import PySparkRuntimeError
         from pyspark.sql import SparkSession
@@ -194,9 +187,8 @@ def _session(master: str, settings: dict[str, str], scratch: Path) -> SparkSessi
         raise HarpError(
             f"--engine spark needs PySpark ({error}): pip install harp_plugin[spark]"
         ) from error
-    builder = SparkSession.builder.master(master)
-    for name, value in settings.items():
-        builder = builder.config(name, value)
+    master = options.spark_master.replace("[*]", f"[{workers}]")
+    builder = SparkSession.builder.master(master).config(map=settings)
     try:
         return builder.getOrCreate()
     except (PySparkRuntimeError, OSError) as error:
@@ -219,13 +211,6 @@ def _own_errors() -> Iterator[None]:
         sys.stderr.flush()
         os.dup2(kept, 2)
         os.close(kept)
-
-
-def _redirect_errors(log: Path) -> None:
-    """Send the error output of this process, and of the Java that it starts, to a file."""
-    sys.stderr.flush()
-    with log.open("wb") as file:
-        os.dup2(file.fileno(), 2)
 
 
 def _heap(memory: str) -> str:

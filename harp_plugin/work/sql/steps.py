@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from itertools import chain, islice
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -154,7 +155,7 @@ def _child(
             suffix=TEMPORARY, dir=stage.folder, ignore_cleanup_errors=True
         ) as scratch:
             size = sum(f.stat().st_size for folder in sources.values() for f in folder.glob("*"))
-            with _start_engine(Path(scratch), options, workers, size) as engine:
+            with closing(_start_engine(Path(scratch), options, workers, size)) as engine:
                 result = _Run(engine, stage, sources, steps).run(lambda: sender.send(1))
     except HarpError as error:
         result = str(error)
