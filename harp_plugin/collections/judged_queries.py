@@ -144,7 +144,7 @@ def read_query_ids(path: str | None, allowed: Collection[str], source: str) -> s
     if path is None:
         return set(allowed)
     try:
-        lines = Path(path).read_text(encoding="utf-8").splitlines()
+        lines = Path(path).read_text(encoding="utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise HarpError(f"cannot read query_ids {path}: {error}") from error
     ids = set(map(str.strip, lines)) - {""}

@@ -70,6 +70,10 @@ class SentenceEncoderFiles:
                 "encoder of Transformer, Pooling and Normalize"
             )
         of_pooling: Settings = {}
+        if modules and "Pooling" not in kinds:
+            raise HarpError(
+                f"model {name} has no part Pooling: name an encoder that makes one vector of a text"
+            )
         if modules:
             path = modules[kinds.index("Pooling")]["path"]
             of_pooling = _read(name, f"{path}/config.json") or {}

@@ -8,7 +8,7 @@ import re
 import sys
 from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass
-from functools import cached_property
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -21,8 +21,7 @@ from ..collections.dataset import Dataset
 from ..errors import HarpError
 from ..work.artifact import Artifact, Provenance
 from ..work.provenance import INDEX_RULES, package_versions
-from .base import ComparedTransformer
-from .sharing import Shareable
+from .base import LazyTransformer
 from .terms import ANALYSIS, STEMMER, STOP_WORDS, plain
 from .texts import Documents
 
@@ -33,7 +32,7 @@ __all__ = ["Bm25"]
 
 
 @dataclass(eq=False, repr=False)
-class Bm25(Shareable, ComparedTransformer):
+class Bm25(LazyTransformer):
     """Retrieve by BM25: ``Bm25("irds:vaswani", "indexes")``.
 
     The index of PISA is made when it is first searched, with Porter's stemmer (version 2) and
@@ -65,10 +64,12 @@ class Bm25(Shareable, ComparedTransformer):
     algorithm: str | None = None
     quiet: bool = True
 
-    @cached_property
+    @property
     def documents(self) -> Documents:
         """What is indexed."""
-        return Dataset(self.collection) if isinstance(self.collection, str) else self.collection
+        if not isinstance(self.collection, str):
+            return self.collection
+        return self._make_once("documents", self.collection, partial(Dataset, self.collection))
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -80,9 +81,13 @@ class Bm25(Shareable, ComparedTransformer):
         """Versions of the packages that the ranking depends on."""
         return package_versions("harp_plugin", "pyterrier-pisa", "snowballstemmer")
 
-    @cached_property
+    @property
     def artifact(self) -> Artifact:
         """The index, which may have to be made."""
+        key = self.collection, self.folder, self.k1, self.b
+        return self._make_once("artifact", key, self._new_artifact)
+
+    def _new_artifact(self) -> Artifact:
         settings = {"collection": self.documents.documents_identity, **self.settings}
         provenance = Provenance(settings, self.versions)
         path = Path(self.folder) / f"bm25-{provenance.key}"
@@ -97,16 +102,14 @@ class Bm25(Shareable, ComparedTransformer):
         pt.validate.query_frame(inp, extra_columns=["query"], context=self)
         if inp.empty:
             return inp.assign(docno="", score=0.0, rank=0)
-        retriever = self._retriever
-        retriever.num_results = self.depth
+        retriever = self._make_once("retriever", self._comparison_key(), self._new_retriever)
         cleaned = inp.assign(query=inp["query"].map(plain), _query=inp["query"])
         with _muted():
             results = retriever.transform(cleaned)
         results["score"] = results["score"].astype(float)
         return results.drop(columns="query").rename(columns={"_query": "query"})
 
-    @cached_property
-    def _retriever(self) -> PisaRetrieve:
+    def _new_retriever(self) -> PisaRetrieve:
         self.make()
         with _muted():
             return self._open(self.artifact.path)
@@ -132,7 +135,7 @@ class Bm25(Shareable, ComparedTransformer):
             self._open(folder)  # writes the score bounds, which must be whole too
 
     def _comparison_key(self) -> tuple[Any, ...]:
-        return self.documents.name, Path(self.folder), self.k1, self.b, self.depth, self.algorithm
+        return self.artifact.path, self.depth, self.algorithm
 
 
 class _DocumentFeed:

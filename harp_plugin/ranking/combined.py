@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -70,8 +71,10 @@ class HarpEnsemble(_Combined):
         count = len(self.rerankers)
         if self.weights is not None and len(self.weights) != count:
             raise HarpError(f"{len(self.weights)} weights for {count} models: give one for each")
-        if self.weights is not None and not (min(self.weights) >= 0 and sum(self.weights) > 0):
-            raise HarpError(f"weights are {list(self.weights)}: none may be negative, not all zero")
+        if self.weights and not (min(self.weights) >= 0 and 0 < sum(self.weights) < math.inf):
+            raise HarpError(
+                f"weights are {list(self.weights)}: none may be negative or infinite, not all zero"
+            )
         checked("score_normalization", ScoreNormalization | None, self.score_normalization)
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:

@@ -53,7 +53,7 @@ def chosen_dtype(dtype: str, device: str | Sequence[str] | None) -> str:
 
     from ..models.devices import default_dtype
 
-    first = device if isinstance(device, str | None) else device[0]
+    first = device if isinstance(device, str | None) else next(iter(device), None)
     is_cuda = torch.cuda.is_available() and (first or "cuda").startswith("cuda")
     return default_dtype(torch.device("cuda" if is_cuda else "cpu"))
 

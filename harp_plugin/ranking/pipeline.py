@@ -35,7 +35,7 @@ __all__ = ["PIPELINE_PARTS", "HarpPipeline"]
 _FORMAT = 1
 _ARTIFACT = "pipeline", "harp"
 """Type and format, as PyTerrier names its artifacts."""
-_KIND, _PATH, _DATASET = "$kind", "$path", "$dataset"
+_KIND, _PATH, _DATASET, _FIELDS = "$kind", "$path", "$dataset", "$fields"
 _OPERATORS = {"$steps": pt.Compose, "$features": FeatureUnion}
 """Keys of transformers that are joined by ``>>`` and by ``**``."""
 _MAPPING = "$mapping"
@@ -54,6 +54,7 @@ _SCHEMA: dict[str, Any] = {
     _KIND: str,
     _PATH: str,
     _DATASET: str,
+    _FIELDS: list[str],
     _MAPPING: list[Annotated[list[Any], Len(2, 2)]],
     **dict.fromkeys(_OPERATORS, Annotated[list[dict[str, Any]], Len(1)]),
 }
@@ -115,7 +116,6 @@ class HarpPipeline(ComparedTransformer, pt.Artifact):
     """
 
     ARTIFACT_TYPE, ARTIFACT_FORMAT = _ARTIFACT
-    schematic = {"label": "HarpPipeline", "help_url": None, "inner_pipelines_mode": "unlinked"}  # noqa: RUF012
 
     def __init__(self, pipeline: pt.Transformer) -> None:
         if not isinstance(pipeline, pt.Transformer):
@@ -344,7 +344,8 @@ def _decoded(value: Any, folder: Path, made: dict[str, Any]) -> Any:
     if _MAPPING in value:
         return {name: _decoded(entry, folder, made) for name, entry in value[_MAPPING]}
     if _DATASET in value:
-        return _decoded_dataset(value[_DATASET], folder)
+        name, fields = _decoded_dataset(value[_DATASET], folder), value.get(_FIELDS)
+        return Dataset(name, fields) if fields else name
     key = json.dumps(value)
     if key not in made:
         made[key] = _made(value, folder, made)
@@ -362,6 +363,8 @@ def _arguments(value: Any, folder: Path, models: dict[str, str]) -> dict[str, An
         is_path = isinstance(argument, str | PathLike) and Path(argument).exists()
         if name in _DATASETS:
             written[name] = {_DATASET: _encoded_dataset(argument, folder)}
+            if fields := getattr(argument, "fields", None):
+                written[name][_FIELDS] = list(fields)
         elif name == "model" and not isinstance(argument, str | PathLike):
             raise HarpError(
                 f"the model {type(argument).__name__} is in memory: save it, and name its folder"

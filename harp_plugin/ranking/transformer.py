@@ -72,8 +72,6 @@ class HarpReranker(ModelTransformer, ScorerSettings):
             when it is read.
     """
 
-    schematic = {"label": "HarpReranker", "help_url": None}  # noqa: RUF012
-
     tokenizer: Any = None
     passages: str | None = None
     passage_length: int | None = None
@@ -158,7 +156,7 @@ class HarpReranker(ModelTransformer, ScorerSettings):
     def scorer(self) -> Scorer:
         """The scorer of the present attributes; the same object until an attribute is changed."""
         settings = self._settings
-        key = self.model, *settings.values()
+        key = self.model, self.tokenizer, *settings.values()
         return self._make_once("scorer", key, lambda: self._new_scorer(settings))
 
     def _new_scorer(self, settings: dict[str, Any]) -> Scorer:
@@ -196,7 +194,7 @@ class HarpReranker(ModelTransformer, ScorerSettings):
 
     def _comparison_key(self) -> tuple[Any, ...]:
         texts, settings = self.texts, self._settings.values()
-        return self.model, texts.name, texts.fields, self.windows, *settings
+        return self.model, self.tokenizer, texts.name, texts.fields, self.windows, *settings
 
 
 def _reading(trained: Mapping[str, Any]) -> dict[str, Any]:

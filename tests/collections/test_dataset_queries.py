@@ -37,7 +37,7 @@ def test_few_shot_subsets_nest(name, run):
 
 def test_query_ids_limit_what_is_taken(name, run, tmp_path):
     file = tmp_path / "ids.txt"
-    file.write_text("q3\n\n q7 \n")
+    file.write_text("q3\n\n q7 \n", encoding="utf-8-sig")  # as Windows' editors save it
     source = DatasetQueries(name, run=run, query_ids=str(file))
     assert [source.judged(index).id for index in range(len(source))] == ["q3", "q7"]
     assert len(DatasetQueries(name, run=run, query_ids=str(file), queries=1)) == 1

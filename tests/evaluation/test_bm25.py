@@ -78,6 +78,27 @@ def test_an_index_is_built_once(bm25, dataset):
     assert all(file.stat().st_mtime_ns == time for file, time in stamp.items())
 
 
+def test_changed_attributes_count(bm25):
+    """As `pt.GridSearch` changes them."""
+    queries = topics("index terms", "hyperlinks of pages")
+    before = bm25(queries)
+    for name, value in {"k1": 3.0, "b": 0.9, "depth": 1}.items():
+        bm25.set_parameter(name, value)
+        fresh = Bm25(bm25.collection, bm25.folder, k1=bm25.k1, b=bm25.b, depth=bm25.depth)
+        after = bm25(queries)
+        pd.testing.assert_frame_equal(after, fresh(queries))
+        assert not after.equals(before)
+        before = after
+
+
+def test_other_fields_are_another_ranking(tmp_path):
+    title, text, again = (
+        Bm25(JudgedDataset("harp-encyclopedia", [name]), tmp_path)
+        for name in ("title", "text", "title")
+    )
+    assert title == again != text
+
+
 def test_nothing_is_printed(bm25, capfd):
     bm25(topics("index"))
     assert capfd.readouterr() == ("", "")

@@ -86,6 +86,13 @@ def test_a_fusion_in_a_pipeline(tiny_bert, tmp_path):
     assert HarpPipeline.load(tmp_path) == HarpPipeline(fusion)
 
 
+def test_the_fields_of_a_collection_are_saved(dataset, tmp_path):
+    titles = Bm25(JudgedDataset("harp-encyclopedia", ["title"]), tmp_path / "index", depth=5)
+    expected = titles(TOPICS)
+    HarpPipeline(titles).save(tmp_path / "saved")
+    pd.testing.assert_frame_equal(HarpPipeline.load(tmp_path / "saved")(TOPICS), expected)
+
+
 def test_features_that_one_pass_computes(dataset, tiny_bert, tmp_path):
     """`a ** b` is compiled to one transformer, which can be saved as its parts can."""
     options = [{"max_length": 16}, {"max_length": 32}]

@@ -219,6 +219,7 @@ def test_a_query_is_cut_by_its_own_limit(tiny_bert, tokenizer):
     ("modules", "pooling", "said"),
     [
         (["Transformer", "Pooling", "Dense"], {}, "has a part Dense, which is not trained here"),
+        (["Transformer"], {}, "has no part Pooling"),
         (["Transformer", "Pooling"], {"pooling_mode_max_tokens": True}, "name one by pooling, cls"),
     ],
 )

@@ -49,6 +49,17 @@ def test_a_model_with_its_tokenizer(telling_bert, model, tokenizer):
     assert (reranker**reranker).compile() != reranker
 
 
+def test_another_tokenizer_is_another_reranker(model, tokenizer, telling_bert):
+    other = AutoTokenizer.from_pretrained(telling_bert, do_lower_case=False)
+    frame = FRAME.assign(query=FRAME["query"].str.upper())
+    reranker, expected = (HarpReranker(model, tokenizer=each) for each in (tokenizer, other))
+    assert reranker != expected
+    assert not reranker(frame)["score"].equals(expected(frame)["score"])
+    reranker.tokenizer = other
+    assert reranker == expected
+    pd.testing.assert_frame_equal(reranker(frame), expected(frame))
+
+
 def test_a_cross_encoder_ranks_as_by_itself(cross_encoder):
     pairs = list(zip(FRAME["query"], FRAME["text"], strict=True))
     logits = cross_encoder.predict(pairs, activation_fn=lambda logits: logits)

@@ -10,11 +10,18 @@ import numpy as np
 import pytest
 
 from harp_plugin import HarpReranker, Scorer
+from harp_plugin.errors import HarpError
 from harp_plugin.evaluation import EvaluationOptions
 from harp_plugin.evaluation.cross_validation import CrossValidationOptions
 from harp_plugin.evaluation.options import RerankOptions
 from harp_plugin.ranking import HarpEnsemble
-from harp_plugin.ranking.options import Dtype, ModelOptions, Passages, ScoreNormalization
+from harp_plugin.ranking.options import (
+    Dtype,
+    ModelOptions,
+    Passages,
+    ScoreNormalization,
+    chosen_dtype,
+)
 from harp_plugin.ranking.windows import DocumentWindows
 
 DECLARED = {option.name: option.default for option in fields(ModelOptions)}
@@ -42,6 +49,13 @@ def test_every_choice_is_implemented():
         HarpEnsemble([HarpReranker("m")], score_normalization=normalization)
     for dtype in get_args(Dtype):
         Scorer("m", dtype=dtype)
+
+
+def test_no_device_is_a_clear_error():
+    options = RerankOptions(dataset="harp-encyclopedia", model="m", device=[])
+    with pytest.raises(HarpError, match="device is empty"):
+        Scorer("m", device=options.device)
+    assert chosen_dtype("auto", options.device) in ("float32", "bfloat16")
 
 
 def test_the_declaration_is_light():
