@@ -6,11 +6,10 @@ import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from functools import partial
 from importlib.resources import files
 from pathlib import Path
 from string import Template
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from ..errors import show
 from ..options import Count, Overwriting, Progress, Seed, option
@@ -63,6 +62,14 @@ class ExportOptions(Progress, Overwriting):
     format: Literal["pairs", "tevatron"] = "pairs"
     seed: Seed = 42
     workers: Count = 1
+
+
+class _Shard(NamedTuple):
+    name: str
+    data: PreTrainingData
+    stage: Stage
+    slots: range
+    has_ids: bool
 
 
 def export(directory: str | Path, options: ExportOptions, draw: DrawOptions | None = None) -> Path:
@@ -121,11 +128,14 @@ def _draw_all(stage: Stage, data: PreTrainingData, options: ExportOptions) -> No
     if stage.is_finished():
         return
     stage.start()
-    slots = range(options.epochs * len(data))
-    shards = {f"train-{n // _SHARD:05d}": slots[n : n + _SHARD] for n in slots[::_SHARD]}
-    write = partial(_write_shard, data=data, stage=stage)
+    total = options.epochs * len(data)
+    shards: dict[str, _Shard] = {}
+    for number, start in enumerate(range(0, total, _SHARD)):
+        name = f"train-{number:05d}"
+        slots = range(start, min(start + _SHARD, total))
+        shards[name] = _Shard(name, data, stage, slots, options.format == "tevatron")
     request = BuildRequest(data.directory, quiet=options.quiet)
-    finish_shards(stage, request, write, shards, workers=options.workers)
+    finish_shards(stage, request, _write_shard, shards, workers=options.workers)
     if options.format == "tevatron" and not stage.shard_done(_CORPUS):
         _write_corpus(stage)
     if not (stage.folder / _CARD).exists():  # it may have been edited since
@@ -133,25 +143,24 @@ def _draw_all(stage: Stage, data: PreTrainingData, options: ExportOptions) -> No
     stage.finish()
 
 
-def _write_shard(slots: range, *, data: PreTrainingData, stage: Stage) -> None:
-    name, has_ids = f"train-{slots.start // _SHARD:05d}", stage.options["format"] == "tevatron"
+def _write_shard(shard: _Shard) -> None:
     rows: list[dict[str, Any]] = []
     documents: dict[str, dict[str, str]] = {}
     counts: Counter[str] = Counter()
-    for slot in slots:
-        epoch, index = divmod(slot, len(data))
-        group = data.group(epoch, index)
+    for slot in shard.slots:
+        epoch, index = divmod(slot, len(shard.data))
+        group = shard.data.group(epoch, index)
         counts[group.task] += 1
         row = as_tevatron(group, f"{group.task}-{epoch}-{index}")
-        if has_ids:
+        if shard.has_ids:
             row, passages = _with_ids(row)
             documents |= {passage["docid"]: passage for passage in passages}
         rows.append(row)
-    files = [_write_lines(stage.folder / "data" / f"{name}.jsonl", rows)]
-    if has_ids:
-        drawn = stage.folder / _DRAWN / f"{name}.jsonl"
+    files = [_write_lines(shard.stage.folder / "data" / f"{shard.name}.jsonl", rows)]
+    if shard.has_ids:
+        drawn = shard.stage.folder / _DRAWN / f"{shard.name}.jsonl"
         files.append(_write_lines(drawn, list(documents.values())))
-    stage.finish_shard(name, counts, {}, files)
+    shard.stage.finish_shard(shard.name, counts, {}, files)
 
 
 def _write_lines(path: Path, rows: Sequence[Mapping[str, Any]]) -> ShardFile:
