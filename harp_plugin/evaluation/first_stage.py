@@ -17,6 +17,7 @@ import pandas as pd
 import pyterrier as pt
 
 from ..collections.dataset import JudgedDataset
+from ..collections.judged_queries import few_shot_order
 from ..errors import HarpError
 from ..models.loading import PIPELINE
 from ..ranking.bm25 import Bm25
@@ -252,6 +253,8 @@ class _Fielded:
                 "judgments": hashlib.sha256(qrels).hexdigest(),
                 "measure": options.measures[0],
             }
+            if options.tuning_queries:
+                self.settings["queries to tune on"] = options.tuning_queries
         self.versions = self._index.versions
 
     def search(self, topics: pd.DataFrame) -> pd.DataFrame:
@@ -280,11 +283,10 @@ class _Fielded:
         return {name: value for name, value in stored.items() if name != "tried"}
 
     def _tune(self, queries: JudgedDataset) -> Tuning:
-        measure = parse_measure(self._options.measures[0])
-        quiet = self._options.quiet
-        tuning = tune(
-            self._index, queries.topics, queries.qrels, measure, start=self._start, quiet=quiet
-        )
+        measure, topics = parse_measure(self._options.measures[0]), queries.topics
+        drawn = few_shot_order(topics["qid"], 0, "tuning")[: self._options.tuning_queries]
+        topics, quiet = topics[topics["qid"].isin(drawn)], self._options.quiet
+        tuning = tune(self._index, topics, queries.qrels, measure, start=self._start, quiet=quiet)
         if tuning.value == 0:
             raise HarpError(
                 f"{measure} is 0 for all queries of tuning_dataset {queries.name}, whatever the "

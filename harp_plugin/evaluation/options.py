@@ -175,6 +175,8 @@ class ExperimentOptions(ScoringOptions, Overwriting, Progress):
             or for all fields with a text. As a flag: in JSON, such as {"title": 3, "text": 1}.
         tuning_dataset: fielded-bm25: ir_datasets id of other queries on the same documents, whose
             judgments choose weights, k1 and b, by the first of the measures.
+        tuning_queries: fielded-bm25: How many of those queries are read at most; by default all.
+            Which ones is drawn at random, but the same in each run.
 
     Raises:
         HarpError: a value makes no sense; the message names the option.
@@ -197,6 +199,7 @@ class ExperimentOptions(ScoringOptions, Overwriting, Progress):
     bm25_b: Fraction = 0.4
     field_weights: dict[str, Any] | None = None
     tuning_dataset: str | None = None
+    tuning_queries: Count | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -283,7 +286,7 @@ class ExperimentOptions(ScoringOptions, Overwriting, Progress):
         """Refuse options of a first stage that is not there, which would change nothing."""
         if FIELDED_BM25 in (self.first_stage, *self.first_stages.values()):
             return
-        for name in ("field_weights", "tuning_dataset"):
+        for name in ("field_weights", "tuning_dataset", "tuning_queries"):
             if getattr(self, name):
                 raise HarpError(
                     f"{flag(name)} needs --first-stage {FIELDED_BM25}: give that, or leave "

@@ -17,13 +17,11 @@ from .budget import (
     training_steps,
 )
 from .options import AdaptOptions
-from .training import DEPTH, query_count, train_query_count
+from .training import DEPTH, FEWEST_TRAIN_QUERIES, query_count, train_query_count
 
-__all__ = ["FEWEST_TRAIN_QUERIES", "make_plan"]
+__all__ = ["make_plan"]
 
 _PLAN = "plan.json"
-FEWEST_TRAIN_QUERIES = 100
-"""With fewer, the cross-encoder learns from links alone."""
 _SHARE_OF_QUERIES = 0.5
 """Of the time for training, where there are queries enough to learn from."""
 _SHARE_OF_TRAINING = 0.9

@@ -14,10 +14,10 @@ from ...work.artifact import MANIFEST, Artifact, read_if_whole
 from ...work.manifest import read_manifest
 from ..steps import elapsed, in_words, options_of_every_step, output_folder, say, tell
 from .options import DEFAULT_BUDGET, AdaptOptions
-from .plan import FEWEST_TRAIN_QUERIES, make_plan
+from .plan import make_plan
 from .ranking import FEWEST_QUERIES, Systems
 from .refresh import pipeline_record, refresh
-from .training import query_count, train, training_recipe
+from .training import FEWEST_TRAIN_QUERIES, query_count, train, training_recipe
 
 if TYPE_CHECKING:
     from ...collections.dataset import JudgedDataset

@@ -16,6 +16,7 @@ from .options import AdaptOptions
 
 __all__ = [
     "DEPTH",
+    "FEWEST_TRAIN_QUERIES",
     "finetuning_part",
     "query_count",
     "train",
@@ -25,6 +26,8 @@ __all__ = [
 
 DEPTH = 50
 """How many results of each query are ranked."""
+FEWEST_TRAIN_QUERIES = 100
+"""With fewer, the cross-encoder learns from links alone, and BM25 is tuned on dev."""
 _NEEDED = ("tasks", "max_length", "per_device_train_batch_size", "negatives_per_group")
 
 
