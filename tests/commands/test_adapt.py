@@ -120,8 +120,8 @@ def test_in_a_short_budget_no_model_is_trained(command, learns, gains, monkeypat
     gain = Systems._gain
     monkeypatch.setattr(Systems, "_gain", lambda *given: replace(gain(*given), is_sure=gains))
     monkeypatch.setattr(run, "_FEWEST_TEST_QUERIES", 0)
-    if learns:
-        monkeypatch.setattr(run, "FEWEST_TRAIN_QUERIES", 1)
+    for module in (run, ranking) if learns else ():
+        monkeypatch.setattr(module, "FEWEST_TRAIN_QUERIES", 1)
     arguments, folder = command
     short = folder.with_name(f"short-{learns}-{gains}")
     own = {"--queries": short.with_suffix(".tsv"), "--qrels": short.with_suffix(".qrels")}
@@ -146,6 +146,9 @@ def test_in_a_short_budget_no_model_is_trained(command, learns, gains, monkeypat
         found = read_record(short / "ranker" / "gain.json")
         said = f"by {found['mean']:+.4f} (standard error {found['standard_error']:.4f})"
         assert said in " ".join(output.split())
+    tuning = json.loads((short / "evaluation" / "fielded-bm25.json.json").read_text())
+    tuned_on = tuning["settings"]["tuned on"]["dataset"]
+    assert tuned_on.endswith("/train" if learns else "/dev")
     row = LEARNED if gains else "fielded BM25 + cosine"
     assert (f"\n{LEARNED} " in output) == gains
     assert_pipeline_gives(short, row)

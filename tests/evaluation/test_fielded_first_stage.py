@@ -76,6 +76,22 @@ def test_weights_chosen_by_other_queries(options, collection, tmp_path):
     assert stored["tried"] == tuned.tried.to_dict("records")
 
 
+def test_fewer_queries_choose(options, collection, monkeypatch):
+    read = []
+
+    def reads(index, topics, *arguments, **further):
+        read.append(set(topics["qid"]))
+        return tune(index, topics, *arguments, **further)
+
+    monkeypatch.setattr("harp_plugin.evaluation.first_stage.tune", reads)
+    tuned = {"tuning_dataset": f"{collection}/dev"}
+    evaluate(options(**tuned, tuning_queries=2))
+    with pytest.raises(HarpError, match="tuning_queries: 2 then, 3 now"):
+        evaluate(options(**tuned, tuning_queries=3))
+    evaluate(options(**tuned, tuning_queries=3, overwrite=True))
+    assert list(map(len, read)) == [2, 3] and read[0] < read[1]
+
+
 def test_a_further_first_stage_is_tuned_as_well(options, collection):
     further = {"first_stage": "bm25", "first_stages": {"fields": "fielded-bm25"}}
     results = evaluate(options(**further, tuning_dataset=f"{collection}/dev"))
