@@ -19,8 +19,7 @@ def render_page(
     """Render a template: every text is escaped, and a value that is missing is an error.
 
     Args:
-        package: the package in whose folder the template lies.
-        template: its file name.
+        package: the package in whose folder the template lies, ``page.html``.
         filters: by the names that they have in the template; ``source_hash``, by which a content
             security policy names an inline style, is added.
         values: by the names that they have in the template.

@@ -289,8 +289,9 @@ class _Fielded:
         tuning = tune(self._index, topics, queries.qrels, measure, start=self._start, quiet=quiet)
         if tuning.value == 0:
             raise HarpError(
-                f"{measure} is 0 for all queries of tuning_dataset {queries.name}, whatever the "
-                f"weights: name queries that are judged on the documents of {self._collection.name}"
+                f"{measure} is 0 for all queries of tuning_dataset {queries.name} ({len(topics)} "
+                "are read), whatever the weights: read more of them, or name queries that are "
+                f"judged on the documents of {self._collection.name}"
             )
         return tuning
 

@@ -175,8 +175,8 @@ class ExperimentOptions(ScoringOptions, Overwriting, Progress):
             or for all fields with a text. As a flag: in JSON, such as {"title": 3, "text": 1}.
         tuning_dataset: fielded-bm25: ir_datasets id of other queries on the same documents, whose
             judgments choose weights, k1 and b, by the first of the measures.
-        tuning_queries: fielded-bm25: How many of those queries are read at most; by default all.
-            Which ones is drawn at random, but the same in each run.
+        tuning_queries: fielded-bm25: how many of those queries are read at most; by default all.
+            They are drawn at random, the same ones in each run.
 
     Raises:
         HarpError: a value makes no sense; the message names the option.
@@ -227,7 +227,9 @@ class ExperimentOptions(ScoringOptions, Overwriting, Progress):
     @property
     def settings(self) -> dict[str, Any]:
         """The options that decide the results."""
-        return {k: value for k, value in asdict(self).items() if k not in _WITHOUT_EFFECT}
+        unset = {"tuning_queries"} if self.tuning_queries is None else set()  # of older records
+        left_out = _WITHOUT_EFFECT | unset
+        return {k: value for k, value in asdict(self).items() if k not in left_out}
 
     @property
     def recorded(self) -> dict[str, Any]:
@@ -284,9 +286,11 @@ class ExperimentOptions(ScoringOptions, Overwriting, Progress):
 
     def _check_first_stages(self) -> None:
         """Refuse options of a first stage that is not there, which would change nothing."""
+        if self.tuning_queries and not self.tuning_dataset:
+            raise HarpError("--tuning-queries needs --tuning-dataset: name the dataset they are of")
         if FIELDED_BM25 in (self.first_stage, *self.first_stages.values()):
             return
-        for name in ("field_weights", "tuning_dataset", "tuning_queries"):
+        for name in ("field_weights", "tuning_dataset"):
             if getattr(self, name):
                 raise HarpError(
                     f"{flag(name)} needs --first-stage {FIELDED_BM25}: give that, or leave "

@@ -72,7 +72,11 @@ class BatchRunner(ABC):
         self.max_length = longest_input(model)
         self.is_packed = can_pack(model.config)
         self.batch_tokens = batch_tokens or self._default_batch_tokens()
-        self._step = _SIZE_STEP if model.device.type == "cpu" else 1
+
+    @property
+    def _step(self) -> int:
+        """Of the numbers of tokens that large batches are filled up to."""
+        return _SIZE_STEP if self.model.device.type == "cpu" else 1
 
     @abstractmethod
     def _outputs(self, batch: PackedPairs) -> Tensor:

@@ -102,7 +102,9 @@ class Bm25(LazyTransformer):
         pt.validate.query_frame(inp, extra_columns=["query"], context=self)
         if inp.empty:
             return inp.assign(docno="", score=0.0, rank=0)
-        retriever = self._make_once("retriever", self._comparison_key(), self._new_retriever)
+        key = self.artifact.path, self.algorithm
+        retriever = self._make_once("retriever", key, self._new_retriever)
+        retriever.num_results = self.depth
         cleaned = inp.assign(query=inp["query"].map(plain), _query=inp["query"])
         with _muted():
             results = retriever.transform(cleaned)

@@ -41,7 +41,6 @@ class Candidates:
     order of its system.
 
     Attributes:
-        names: of the systems.
         qids: (queries,) ids of the queries.
         query_of: (documents,) the number of each document's query.
         docnos: (documents,) ids of the documents.

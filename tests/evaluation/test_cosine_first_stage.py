@@ -55,7 +55,7 @@ def test_a_cosine_as_reranker_and_the_report(options, dataset, tiny_bert, tmp_pa
     [
         ({"first_stage": "cosine:no/such/model/at"}, "no model at no/such/model/at"),
         ({"tuning_dataset": "vaswani"}, "--tuning-dataset needs --first-stage fielded-bm25"),
-        ({"tuning_queries": 9}, "--tuning-queries needs --first-stage fielded-bm25"),
+        ({"tuning_queries": 9}, "--tuning-queries needs --tuning-dataset"),
     ],
 )
 def test_what_makes_no_sense(options, changes, message):

@@ -107,7 +107,7 @@ class Systems:
                 dataset=options.dataset("test"),
                 first_stage="fielded-bm25",
                 tuning_dataset=self._tuning,
-                tuning_queries=_TUNING_QUERIES,
+                tuning_queries=_TUNING_QUERIES if self._tuning else None,
                 first_stages={"BM25": "bm25", **stages},
                 fusions=self._fusions,
                 depth=DEPTH,
@@ -253,9 +253,10 @@ class Systems:
 
     @cached_property
     def _tuning(self) -> str | None:
-        """The dataset that BM25 over fields is tuned on: train, so that dev is new to all systems.
+        """The dataset that BM25 over fields is tuned on.
 
-        Dev, where train has too few queries, or texts of links, which stand in its anchor texts.
+        Train, so that dev has not chosen the weights. Dev, where train has too few queries, or
+        texts of links, which stand in its anchor texts.
         """
         has_train = train_query_count(self.options) >= FEWEST_TRAIN_QUERIES
         return self.options.dataset("train") if has_train else self._dev

@@ -206,12 +206,10 @@ class DenseIndex(Shareable):
             for shard in shards:
                 part = np.load(shard, allow_pickle=False).astype(np.float32)
                 file.write(part.tobytes())
-        with whole(names) as path:
-            path.unlink(missing_ok=True)  # npids would append to it
-            with Lookup.builder(path, min_block=len(docnos)) as builder:
-                builder.seeded_formats = {FwdFixedBytes.NAME: FwdFixedBytes(prefix="")}
-                for docno in docnos:
-                    builder.add(docno)
+        with whole(names) as path, Lookup.builder(path, min_block=len(docnos)) as builder:
+            builder.seeded_formats = {FwdFixedBytes.NAME: FwdFixedBytes(prefix="")}
+            for docno in docnos:
+                builder.add(docno)
         kind = {"type": FlexIndex.ARTIFACT_TYPE, "format": FlexIndex.ARTIFACT_FORMAT}
         write_record(meta, {**kind, "vec_size": part.shape[1], "doc_count": len(docnos)})
 

@@ -184,7 +184,14 @@ class LibraryVectors:
 
     def _encode(self, encode, texts: Sequence[str]) -> np.ndarray:
         options = {"normalize_embeddings": bool(self.normalize), "show_progress_bar": False}
-        vectors = encode(list(texts), batch_size=self.batch_size, **options)
+        try:
+            vectors = encode(list(texts), batch_size=self.batch_size, **options)
+        except KeyError as error:
+            if error.args != ("sentence_embedding",):
+                raise
+            raise HarpError(
+                "the encoder has no part Pooling, which makes one vector of a text: name another"
+            ) from error
         return np.asarray(vectors, dtype=np.float32).reshape(len(texts), -1)
 
 

@@ -151,6 +151,12 @@ def test_pickled_weights_of_a_module_are_refused(cls_encoder, tmp_path):
         encoder(copy).queries(["a"])
 
 
+def test_an_encoder_without_pooling_is_named(tiny_bert, tmp_path):
+    SentenceTransformer(modules=[Transformer(str(tiny_bert))], device="cpu").save(str(tmp_path))
+    with pytest.raises(HarpError, match="no part Pooling, which makes one vector of a text"):
+        encoder(tmp_path).queries(["a"])
+
+
 @pytest.mark.parametrize(
     ("model", "message"),
     [
