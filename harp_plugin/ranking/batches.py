@@ -75,7 +75,7 @@ class BatchRunner(ABC):
 
     @property
     def _step(self) -> int:
-        """Of the numbers of tokens that large batches are filled up to."""
+        """Large batches are filled up to a multiple of so many tokens; 1 fills none."""
         return _SIZE_STEP if self.model.device.type == "cpu" else 1
 
     @abstractmethod

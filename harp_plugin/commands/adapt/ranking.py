@@ -60,7 +60,7 @@ _FIELDS = ("title", "text")
 """Not anchor texts: a page whose links are held out has none, which would give it away."""
 _NAMED_FEATURES = 5
 _TUNING_QUERIES = 500
-"""More change nothing, and take minutes."""
+"""More of them choose no better weights, and take minutes."""
 _GAIN = "gain.json"
 _LEAST_WEIGHT = 0.5
 """Of the cosine among the candidates of the ranker, next to 1 for BM25 over fields."""
