@@ -24,6 +24,7 @@ PUBLIC = {
         "DocumentOrigin",
         "DrawOptions",
         "HARP_TASKS",
+        "NoPairError",
         "PRESETS",
         "Pair",
         "PairGroup",

@@ -13,7 +13,7 @@ from ..corpus.options import CorpusOptions
 from ..corpus.pages import WITH_SITE_ROOT
 from ..errors import HarpError, show
 from ..graph import GraphOptions
-from ..graph.reasons import MISSING
+from ..graph.reasons import MISSING, OTHER_SITE
 from ..negatives.options import NegativeOptions, QueryLikenessOptions
 from ..options import Device, Overwriting, Progress, Ranks, Workers, flag, option
 from ..options_parser import SOURCES, Command
@@ -166,14 +166,21 @@ def summary(manifests: Mapping[str, Mapping[str, Any]], reasons: int = 5) -> str
 
 
 def _by_a_site_root(manifests: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """Say by which `--site-root` most of the missing links would be found, if by any."""
+    """Say by which `--site-root` most links that lead to no page would be found, if by any."""
     corpus, graph = (manifests.get(stage, {}).get("drops", {}) for stage in ("corpus", "graph"))
-    roots = {reason: n for reason, n in corpus.items() if reason.startswith(WITH_SITE_ROOT)}
-    if not roots or not graph:
-        return []
-    best = max(roots, key=roots.__getitem__)
-    of = f"{roots[best]:,} of {graph.get(MISSING, 0):,} links to a missing page would be found with"
-    return wrap(f"{of} --site-root {best.removeprefix(WITH_SITE_ROOT)}", 80)
+    roots = {
+        reason.removeprefix(WITH_SITE_ROOT): number
+        for reason, number in corpus.items()
+        if reason.startswith(WITH_SITE_ROOT)
+    }
+    lines = []
+    for start, reason in (("/", MISSING), ("http", OTHER_SITE)):
+        of_kind = {root: number for root, number in roots.items() if root.startswith(start)}
+        if of_kind and graph:
+            best = max(of_kind, key=of_kind.__getitem__)
+            of = f"{of_kind[best]:,} of {graph.get(reason, 0):,} {reason.replace('link', 'links')}"
+            lines += wrap(f"{of} would be found with --site-root {best}", 80)
+    return lines
 
 
 @Command(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
+from urllib.parse import quote
 
 from ..errors import HarpError
 from ..options import Count, Options, option
@@ -25,6 +26,8 @@ DialectName = Literal[
     "commonmark",
 ]
 """Dialects of Markdown; ``auto`` looks for them in this order."""
+_NOT_ESCAPED = ";/?:@&=+$,-_.!~*'()#%"
+"""Characters that a parser of Markdown leaves as they are in addresses."""
 
 
 @dataclass(kw_only=True)
@@ -58,7 +61,7 @@ def site_roots(options: Sequence[str]) -> dict[str, str]:
 
     Returns:
         Paths below the folder of the sources, such as ``/docs/``, by starts of addresses, such as
-        ``/cpp/``; the longest start comes first.
+        ``/cpp/``, as they are written and with escapes; the longest start comes first.
 
     Raises:
         HarpError: an option has another form.
@@ -72,5 +75,6 @@ def site_roots(options: Sequence[str]) -> dict[str, str]:
                 "/cpp/=docs/, or /cpp/= for the folder of the source itself"
             )
         folder = folder.strip("/")
-        roots.append((prefix, f"/{folder}/" if folder not in ("", ".") else "/"))
+        path = f"/{folder}/" if folder not in ("", ".") else "/"
+        roots += [(start, path) for start in {prefix, quote(prefix, safe=_NOT_ESCAPED)}]
     return dict(sorted(roots, key=lambda root: (-len(root[0]), root)))

@@ -9,7 +9,16 @@ from ..corpus.pages import HATNOTE
 from ..sampling import stable_id
 from .functional import FUNCTIONAL_ANCHORS
 from .options import GraphOptions
-from .reasons import HELD_OUT, MISSING, NO_DOCUMENT, NO_SOURCE, SAME_SITE, code_cases, count_reasons
+from .reasons import (
+    HELD_OUT,
+    MISSING,
+    NO_DOCUMENT,
+    NO_SOURCE,
+    OTHER_SITE,
+    SAME_SITE,
+    code_cases,
+    count_reasons,
+)
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
@@ -32,6 +41,7 @@ __all__ = [
 
 _PRIME = 2**31 - 1
 """The modulus for fractions of ids; a prime is coprime to the other moduli that divide ids."""
+_WEB = "^https?://"
 _MOST_ANCHOR_WORDS = 64
 """Longer texts are no queries, as Anchor-DR's authors found."""
 
@@ -54,7 +64,8 @@ def resolved_links(tables: Tables, *, options: GraphOptions) -> ir.Table:
     sentences = tables["sentences"]
     sources = sentences.group_by("id").aggregate(source=sentences.page.min())
     sources = sources.select("source", sentence="id")
-    origin = tables["coded_pages"].select("no_source", source="id")
+    pages = tables["coded_pages"]
+    origin = pages.select("no_source", source="id", on_web=pages.key.re_search(_WEB))
     target = tables["titles"].select("title", "page", "no_document")
     links = _numbered_links(tables).left_join(target, [("target", "title")])
     joined = links.inner_join(sources, "sentence").left_join(origin, "source")
@@ -69,6 +80,7 @@ def resolved_links(tables: Tables, *, options: GraphOptions) -> ir.Table:
         (_.region == HATNOTE, "link in a hatnote"),
         (_.region == REFERENCES, "link in a section of references or web links"),
         (_.region.notnull(), "link in a header, footer or navigation"),
+        (_.page.isnull() & ~_.on_web & _.target.re_search(_WEB), OTHER_SITE),
         (_.page.isnull(), MISSING),
         (_.page == _.source, "link to its own page"),
         *code_cases("link to ", _.no_document, NO_DOCUMENT),

@@ -12,6 +12,7 @@ __all__ = [
     "MISSING",
     "NO_DOCUMENT",
     "NO_SOURCE",
+    "OTHER_SITE",
     "SAME_SITE",
     "code_cases",
     "count_reasons",
@@ -20,6 +21,8 @@ __all__ = [
 HELD_OUT = "link that is held out for queries"
 """Why a link is in the table ``held_out_links``."""
 MISSING = "link to a missing page"
+OTHER_SITE = "link to another site"
+"""Why a file has a link that starts with ``http``, of which no page is in the corpus."""
 SAME_SITE = "link between two pages of one site"
 """Why Anchor-DR leaves out a link: within a site, most of them are for navigation."""
 _KINDS = {2: "a disambiguation page", 3: "a list page"}

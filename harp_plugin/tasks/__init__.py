@@ -2,7 +2,7 @@
 
 from .groups import DocumentOrigin, Pair, PairGroup, QueryOrigin, SampledWord
 from .options import PRESETS, DrawOptions
-from .pretraining import PreTrainingData
+from .pretraining import NoPairError, PreTrainingData
 from .registry import HARP_TASKS, TASKS
 
 __all__ = [
@@ -11,6 +11,7 @@ __all__ = [
     "TASKS",
     "DocumentOrigin",
     "DrawOptions",
+    "NoPairError",
     "Pair",
     "PairGroup",
     "PreTrainingData",

@@ -20,10 +20,14 @@ from .registry import TASKS, needed_stages
 from .source import BuildSource
 from .terms import stop_words_hash
 
-__all__ = ["DrawnGroup", "PreTrainingData"]
+__all__ = ["DrawnGroup", "NoPairError", "PreTrainingData"]
 
 _TRIES = 100
 _MOST_REPEATS = 10
+
+
+class NoPairError(HarpError):
+    """No example of a task gives a pair, such as where all pages are alike."""
 
 
 class DrawnGroup(NamedTuple):
@@ -165,12 +169,12 @@ class PreTrainingData:
         """Draw group ``index`` of an epoch.
 
         Raises:
-            HarpError: a task gives nothing in 100 consecutive examples.
+            NoPairError: a task gives nothing in 100 consecutive examples.
         """
         drawn = self.drawn(epoch, index)
         if drawn is None:
             name = list(self.tasks)[self._slots(epoch)[0][index]]
-            raise HarpError(f"task {name} gives no pair in {_TRIES} examples: run `harp inspect`")
+            raise NoPairError(f"task {name} gives no pair in {_TRIES} examples: run `harp inspect`")
         return drawn.group
 
     def drawn(self, epoch: int, index: int) -> DrawnGroup | None:

@@ -17,6 +17,7 @@ from harp_plugin.commands.adapt.options import AdaptOptions
 from harp_plugin.commands.adapt.training import finetuning_part
 from harp_plugin.commands.steps import in_words
 from harp_plugin.errors import HarpError
+from harp_plugin.tasks import NoPairError
 from harp_plugin.work.records import write_record
 
 RECIPE = {"per_device_train_batch_size": 16, "negatives_per_group": 3}
@@ -136,11 +137,25 @@ def test_a_plan_of_an_older_version_is_another_plan(planned, tmp_path):
 
 
 def test_a_plan_for_too_little_time(planned, capsys):
-    """900 s leave 720 for training: 281 steps of 2.56 s, too few on links and on queries."""
+    """900 s leave 720 for training: 281 steps of 2.56 s, too few on links and on queries.
+
+    300 steps and the ranking take 853 and 100 s.
+    """
     found = planned(900)
     assert set(found.values()) == {0}
-    assert "no model is trained in the 15 min left of 2 h" in capsys.readouterr().out
+    said = " ".join(capsys.readouterr().out.split())
+    assert "no model is trained in the 15 min left of 2 h: one that helps takes 16 min" in said
     assert planned(10**6) == found
+
+
+def test_a_plan_for_pages_that_are_all_alike(planned, monkeypatch, capsys):
+    def no_pair(*_):
+        raise NoPairError("task anchor gives no pair in 100 examples")
+
+    monkeypatch.setattr(plan, "measured_speed", no_pair)
+    assert set(planned(3510).values()) == {0}
+    said = " ".join(capsys.readouterr().out.split())
+    assert said.endswith("left of 2 h: task anchor gives no pair in 100 examples")
 
 
 def test_each_part_of_the_training_needs_its_steps(planned, monkeypatch):

@@ -1,4 +1,4 @@
-"""Links of Markdown from the root of a site, of which a build says by what they would be found."""
+"""Absolute links of Markdown, of which a build says by which site root they would be found."""
 
 from __future__ import annotations
 
@@ -53,3 +53,19 @@ def test_folders_below_the_root_of_the_site(source, tmp_path):
     assert f"10 of {missing} links" in said and said.endswith("--site-root /=docs/")
     left, _ = built(source, tmp_path / "after", "/=docs/")
     assert left == missing - 10
+
+
+def test_a_whole_address_is_a_site_root(source, tmp_path):
+    """Grafana's pages link to themselves so; a processor of Markdown escapes the brackets."""
+    site = "https://example.org/docs/<VERSION>/"
+    links = ("setup/install", "setup/remove/?x=1#all", "setup/none", "start")
+    prose = "which is told at length in a page of its own, and so are many others"
+    text = " ".join(f"There is [the {link}]({site}{link}), {prose}." for link in links)
+    (source / "docs/more.md").write_text(f"# More\n\n{text} [B](https://example.org/a/b)\n")
+    dropped, said = built(source, tmp_path / "before")
+    root = "https://example.org/docs/%3CVERSION%3E/=docs/"
+    assert "2 of 6 links to another site would be found with --site-root" in said
+    assert said.replace("- ", "-").endswith(root)
+    for name, spelling in (("encoded", root), ("as-written", f"{site}=docs/")):
+        left, said = built(source, tmp_path / name, spelling)
+        assert left == dropped + 1 and "links to another site" not in said

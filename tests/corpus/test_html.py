@@ -51,6 +51,56 @@ def test_title_among_equals_is_what_the_head_says():
     assert outline(page) == [(1, "", LEAD), (2, "Notes", "None.")]
 
 
+@pytest.mark.parametrize(
+    ("head", "level", "title"),
+    [
+        ("Queries — Django documentation", 1, "Queries"),
+        ("Queries — Django documentation", 2, "Queries"),  # as in blogs
+        ("django.db — Django documentation", 1, "Source code for django.db"),
+        ("Django documentation", 1, "Django documentation"),
+        ("Queries", 2, "Queries"),
+        ("Queries — Django documentation", 2, "Django documentation"),
+    ],
+)
+def test_the_name_of_a_site_is_not_the_title(head, level, title):
+    """Sphinx's theme of Django has it above each page, as a heading that leads to the start."""
+    own = title if title != "Django documentation" else "What it is"
+    page = page_of(
+        f"<title>{head}</title><div><h1><a href=/start>Django documentation</a></h1><a href=x>X</a>"
+        f"</div><h{level}>{own}</h{level}><p>{LEAD}<h{level + 1}>More</h{level + 1}><p>a"
+    )
+    assert page.title == title and page.lead.endswith(LEAD)
+    if title == own:
+        assert outline(page) == [(1, "", LEAD), (2, "More", "a")]
+
+
+@pytest.mark.parametrize(
+    ("head", "first", "second", "title"),
+    [
+        ("Mutex Methods", "Small. Fast. Reliable.", "Mutex Methods", "Mutex Methods"),
+        ("git-fsck(1)", "Name", "Git", "git-fsck(1)"),
+        ("Cats and dogs", "Pets", "Cats", "Cats and dogs"),
+        ("Cats - dogs", "Cats - dogs", "Cats", "Cats - dogs"),
+        ("Cats", "Cats - dogs", "Cats", "Cats - dogs"),
+    ],
+)
+def test_a_slogan_is_not_the_title(head, first, second, title):
+    page = page_of(f"<title>{head}</title><h1>{first}</h1>Hello.<h1>{second}</h1><p>{LEAD}")
+    assert page.title == title
+
+
+def test_a_section_is_not_the_title():
+    """As in pages of git, whose title stands in a header."""
+    sections = "".join(f"<h2>{name}</h2><p>{name}" for name in ("NAME", "SYNOPSIS", "USE", "GIT"))
+    page = page_of(f"<title>git-fsck(1)</title><div id=header><h1>fsck</h1></div>{sections}")
+    assert page.title == "git-fsck(1)"
+
+
+def test_a_heading_far_below_another_is_not_the_title():
+    page = page_of(f"<title>Cats</title><h1>Pets</h1><p>{LEAD}<h1>Cats</h1><p>They purr.")
+    assert page.title == "Cats" and page.lead.startswith(PROSE)
+
+
 def test_text_before_the_first_heading_is_the_lead():
     page = page_of(f"<title>X</title><p>{LEAD}<h2>One</h2><p>1<h2>Two</h2><p>2")
     assert (page.title, page.lead) == ("X", LEAD)

@@ -8,7 +8,7 @@ import pytest
 from chi_square import agrees
 
 from harp_plugin.errors import HarpError
-from harp_plugin.tasks import DrawOptions, PreTrainingData
+from harp_plugin.tasks import DrawOptions, NoPairError, PreTrainingData
 
 EQUAL = {"rqp": 1, "qdm": 1, "rdp": 1, "acm": 1}
 SIZES = {"rqp": 27, "qdm": 18, "rdp": 5, "acm": 5}
@@ -120,7 +120,7 @@ def test_an_example_that_gives_nothing_is_passed_over(data):
 
 def test_a_task_that_gives_nothing_at_all(tied_build):
     only = PreTrainingData(tied_build.directory, {"rdp": 1})
-    with pytest.raises(HarpError, match=r"^task rdp gives no pair in 100 examples"):
+    with pytest.raises(NoPairError, match=r"^task rdp gives no pair in 100 examples"):
         only.group(0, 0)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from ...tasks import NoPairError
 from ...work.artifact import MANIFEST
 from ...work.manifest import read_content
 from ...work.records import read_record, write_record
@@ -60,10 +61,11 @@ def make_plan(
     plan = read_record(path) if path.exists() else {"asked": {}, "steps": {}}
     if plan["asked"] == asked:
         return plan["steps"]
-    steps = {"links": 0, "queries": 0}
+    steps, why_none = {"links": 0, "queries": 0}, "give a longer --budget"
     if seconds_left >= _LEAST_SECONDS:
         build_examples()
-        steps |= _steps_that_fit(options, recipe, seconds_left)
+        fitting, why_none = _steps_that_fit(options, recipe, seconds_left)
+        steps |= fitting
     if plan["asked"] | {"budget": options.budget} == asked:
         steps |= {  # finished parts that another budget would train less
             folder: count
@@ -73,15 +75,15 @@ def make_plan(
     if not any(steps.values()):
         left, budget = in_words(max(seconds_left, 0)), in_words(options.seconds)
         what = f"no model is trained in the {left} left of {budget}"
-        say("plan", f"{what}: give a longer --budget")
+        say("plan", f"{what}: {why_none}")
     write_record(path, {"asked": asked, "steps": steps})
     return steps
 
 
 def _steps_that_fit(
     options: AdaptOptions, recipe: dict[str, Any], seconds_left: float
-) -> dict[str, int]:
-    """Return the steps that there is time for; nothing if they are too few."""
+) -> tuple[dict[str, int], str]:
+    """Return the steps that there is time for; none and the reason if they are too few."""
     from ...training.arguments import multiplies_in_bf16
 
     data, length = training_data(recipe), recipe["max_length"]
@@ -89,13 +91,18 @@ def _steps_that_fit(
     on_queries = _SHARE_OF_QUERIES if queries >= FEWEST_TRAIN_QUERIES else 0.0
     shares = {"links": 1 - on_queries, "queries": on_queries}
     pairs = DEPTH * sum(query_count(options, split) for split in ("dev", "test"))
-    ranking = pairs / measured_speed(data, options.model, length, options.seed, ranking_dtype())
-    speed = measured_speed(data, options.model, length, options.seed)
+    try:
+        ranking = pairs / measured_speed(data, options.model, length, options.seed, ranking_dtype())
+        speed = measured_speed(data, options.model, length, options.seed)
+    except NoPairError as error:
+        return {}, str(error)
     in_bf16 = multiplies_in_bf16(recipe.get("bf16"), recipe.get("use_cpu", False))
     of_a_step = seconds_of_a_step(speed, recipe, bf16=in_bf16)
     seconds = max(seconds_left - ranking, 0) * _SHARE_OF_TRAINING
-    if seconds * min(filter(None, shares.values())) / of_a_step < _FEWEST_STEPS:
-        return {}
+    fewest = _FEWEST_STEPS * of_a_step / min(filter(None, shares.values()))
+    if seconds < fewest:
+        needed = in_words(fewest / _SHARE_OF_TRAINING + ranking)
+        return {}, f"one that helps takes {needed} on this machine"
     groups = {"links": len(data), "queries": queries}
     steps = {
         signal: training_steps(seconds * share, of_a_step, recipe, groups[signal])
@@ -104,4 +111,4 @@ def _steps_that_fit(
     counts = ", ".join(f"{name} {count:,}" for name, count in steps.items() if count)
     takes = in_words(sum(steps.values()) * of_a_step)
     say("plan", f"training steps: {counts}, about {takes}; then ranking, about {in_words(ranking)}")
-    return steps
+    return steps, ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator
 
@@ -22,6 +23,7 @@ _LANGUAGE_SAMPLE = 4000
 _LATIN_DISTANCE, _OTHER_DISTANCE = 600, 1200
 _MIN_CHARACTERS = 300
 _MAX_WORDS_BEFORE_TITLE = 100
+_END_OF_NAME = re.compile(r"\s*(?:$|[:|·•«»–—]|-\s)")
 MIN_LEAD_WORDS = 20
 """A lead of fewer words also takes the text of the sections that follow."""
 
@@ -73,15 +75,41 @@ def _mark_outside_of_main(blocks: list[Block], main: tuple[int, int] | None) -> 
 def _title_heading(content: list[Block], title: str) -> int | None:
     """Return the number of the block that is the title of the page, if there is one."""
     headings = [n for n, block in enumerate(content) if block.heading and not block.menu]
-    if not headings:
+    if not headings or _words_of(content[: headings[0]]) > _MAX_WORDS_BEFORE_TITLE:
         return None
-    first = headings[0]
+    first = _first_title(content, headings, title)
     level, text = content[first].heading, content[first].body.text
-    if sum(block.body.text.count(" ") + 1 for block in content[:first]) > _MAX_WORDS_BEFORE_TITLE:
-        return None
-    other_levels = [content[n].heading for n in headings[1:]]
+    other_levels = [content[n].heading for n in headings if n > first]
     is_only = level < min(other_levels, default=7) and (level == 1 or not first)
     return first if is_only or _same_title(title, text) else None
+
+
+def _first_title(content: list[Block], headings: list[int], title: str) -> int:
+    """Return the number of the first heading, or of a later one where the first names the site.
+
+    It does where it is a link, or where neither it nor ``<title>`` begins with the other. The page
+    is then named by one of the next two headings, with which ``<title>`` begins; where the first is
+    a link, also by the next one of the same level.
+    """
+    first, *later = headings
+    name = content[first].body
+    is_link = any((link.start, link.end) == (0, len(name.text)) for link in name.links)
+    is_title = _begins(name.text, title) or (_begins(title, name.text) and not is_link)
+    near = [n for n in later[:2] if _words_of(content[first + 1 : n]) <= MIN_LEAD_WORDS]
+    near = [n for n in near if not content[n].body.links and not is_title]
+    named = [n for n in near if _begins(title, content[n].body.text)]
+    equal = [n for n in near[:1] if is_link and content[n].heading <= content[first].heading]
+    return next(iter([*named, *equal]), first)
+
+
+def _begins(title: str, name: str) -> bool:
+    """Return whether a title is a name, or one with more behind a sign, such as a dash."""
+    start, rest = title[: len(name)], title[len(name) :]
+    return bool(name) and start.lower() == name.lower() and bool(_END_OF_NAME.match(rest))
+
+
+def _words_of(blocks: list[Block]) -> int:
+    return sum(block.body.text.count(" ") + 1 for block in blocks)
 
 
 def _same_title(title: str, heading: str) -> bool:

@@ -38,9 +38,9 @@ class MarkdownRules(WebRules):
     def target(self, attributes: Attributes) -> str | Dropped:
         """See `HtmlRules`."""
         target = super().target(attributes)
-        is_absolute = (attributes["href"] or "").startswith("/") and isinstance(target, str)
-        if is_absolute and (root := self.site.site_root_for(str(target))):
-            self.missing[str(target)] = root
+        is_absolute = (attributes["href"] or "").startswith(("/", "http"))
+        if is_absolute and isinstance(target, str) and (root := self.site.site_root_for(target)):
+            self.missing[target] = root
         return target
 
 

@@ -127,15 +127,20 @@ class Site:
         """Return the `--site-root` by which a key that no file has, but links write, has a page.
 
         All of its path, or all but the first part, has to be the address of a page below a single
-        folder, which is at most two levels deep.
+        folder, which is at most two levels deep. Of the path of a whole address, this has to be the
+        end, of two parts or more.
         """
-        first, slash, rest = key.partition("/")
-        if not slash or key in self.keys or not self.has_name(key):
+        host = re.match("https?://[^/]+/", key)
+        start = host[0] if host else "/"
+        path = key.removeprefix(start).partition("?")[0].rstrip("/")
+        parts = path.split("/")
+        if len(parts) < 2 or key in self.keys or not self.has_name(path):
             return None
-        for start, path in (("/", key), (f"/{first}/", rest)):
-            found = [f for f in self._upper_folders if self.page_at(f + path, is_file=False)]
+        for depth in range(len(parts) - 1 if host else 2):
+            rest = stem("/".join(parts[depth:])) + ".md"
+            found = [f for f in self._upper_folders if self.page_at(f + rest, is_file=False)]
             if len(found) == 1:
-                return f"{start}={found[0]}"
+                return f"{start}{''.join(f'{part}/' for part in parts[:depth])}={found[0]}"
         return None
 
     @cached_property
