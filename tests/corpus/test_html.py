@@ -96,6 +96,17 @@ def test_a_section_is_not_the_title():
     assert page.title == "git-fsck(1)"
 
 
+def test_a_table_of_contents_above_the_title():
+    """As in pages of Qt."""
+    contents = "".join(f"<li><a href='#{n}'>Public Function {n}</a>" for n in range(30))
+    page = page_of(
+        f"<title>Foo Class | Qt 5</title><h3>Contents</h3><ul>{contents}</ul><h1>Foo Class</h1>"
+        f"<p>{LEAD}<h2>Properties</h2><p>bar"
+    )
+    assert page.title == "Foo Class"
+    assert outline(page) == [(1, "", LEAD), (2, "Properties", "bar")]
+
+
 def test_a_heading_far_below_another_is_not_the_title():
     page = page_of(f"<title>Cats</title><h1>Pets</h1><p>{LEAD}<h1>Cats</h1><p>They purr.")
     assert page.title == "Cats" and page.lead.startswith(PROSE)

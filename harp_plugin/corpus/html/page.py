@@ -95,8 +95,12 @@ def _first_title(content: list[Block], headings: list[int], title: str) -> int:
     name = content[first].body
     is_link = any((link.start, link.end) == (0, len(name.text)) for link in name.links)
     is_title = _begins(name.text, title) or (_begins(title, name.text) and not is_link)
-    near = [n for n in later[:2] if _words_of(content[first + 1 : n]) <= MIN_LEAD_WORDS]
-    near = [n for n in near if not content[n].body.links and not is_title]
+    near = []
+    for n in later[:2]:
+        is_higher = content[n].heading < content[first].heading
+        most = _MAX_WORDS_BEFORE_TITLE if is_higher else MIN_LEAD_WORDS
+        if not (is_title or content[n].body.links) and _words_of(content[first + 1 : n]) <= most:
+            near.append(n)
     named = [n for n in near if _begins(title, content[n].body.text)]
     equal = [n for n in near[:1] if is_link and content[n].heading <= content[first].heading]
     return next(iter([*named, *equal]), first)
