@@ -38,6 +38,9 @@ STAGES = {
 }
 """The stages of a build in order, and where each is defined; it is imported when it is needed."""
 
+_FEWEST_WHOLE_ADDRESSES = 3
+"""Fewer links to another site may have the path of a page by chance."""
+
 
 @dataclass
 class BuildOptions(
@@ -176,10 +179,11 @@ def _by_a_site_root(manifests: Mapping[str, Mapping[str, Any]]) -> list[str]:
     lines = []
     for start, reason in (("/", MISSING), ("http", OTHER_SITE)):
         of_kind = {root: number for root, number in roots.items() if root.startswith(start)}
-        if of_kind and graph:
-            best = max(of_kind, key=of_kind.__getitem__)
+        best = max(of_kind, key=of_kind.__getitem__, default="")
+        if graph and best and of_kind[best] >= (1 if start == "/" else _FEWEST_WHOLE_ADDRESSES):
             of = f"{of_kind[best]:,} of {graph.get(reason, 0):,} {reason.replace('link', 'links')}"
-            lines += wrap(f"{of} would be found with --site-root {best}", 80)
+            found = "would be found" if start == "/" else "may be pages here, found"
+            lines += wrap(f"{of} {found} with --site-root {best}", 80)
     return lines
 
 

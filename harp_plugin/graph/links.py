@@ -231,7 +231,8 @@ def resolved_see_also(tables: Tables, *, options: GraphOptions) -> ir.Table:
 
     pages, titles = tables["pages"], tables["titles"]
     listed = pages.select(source="id", key=pages.see_also.unnest()).distinct()
-    origin = tables["coded_pages"].select(source="id", unfit_source="no_source")
+    coded = tables["coded_pages"]
+    origin = coded.select(source="id", unfit_source="no_source", on_web=coded.key.re_search(_WEB))
     target = titles.select("title", target="page", unfit_target="no_source")
     joined = listed.left_join(target, [("key", "title")]).left_join(origin, "source")
     same = ibis.window(group_by=["source", "target"], order_by="key")
@@ -240,6 +241,7 @@ def resolved_see_also(tables: Tables, *, options: GraphOptions) -> ir.Table:
     if options.held_out_by == "page":
         held_out = _held_out(_.target, "see-also link to a held-out page", options)
     reason = ibis.cases(
+        (_.target.isnull() & ~_.on_web & _.key.re_search(_WEB), f"see-also {OTHER_SITE}"),
         (_.target.isnull(), "see-also link to a missing page"),
         (_.target == _.source, "see-also link to its own page"),
         *code_cases("see-also link to ", _.unfit_target, NO_SOURCE),

@@ -22,7 +22,7 @@ HELD_OUT = "link that is held out for queries"
 """Why a link is in the table ``held_out_links``."""
 MISSING = "link to a missing page"
 OTHER_SITE = "link to another site"
-"""Why a file has a link that starts with ``http``, of which no page is in the corpus."""
+"""Why a link with a whole address is left out, where pages have paths or titles for keys."""
 SAME_SITE = "link between two pages of one site"
 """Why Anchor-DR leaves out a link: within a site, most of them are for navigation."""
 _KINDS = {2: "a disambiguation page", 3: "a list page"}

@@ -16,6 +16,7 @@ from harp_plugin.collections.known_items.queries import (
 )
 from harp_plugin.collections.known_items.splits import (
     drawn_queries,
+    few_queries_of_a_page,
     shared_by_splits,
     split_queries,
 )
@@ -205,7 +206,7 @@ def test_one_leaking_page_is_enough():
     assert queries(index("red fruit", PLUM))[0] == {("index", "red fruit"): (PLUM,)}
 
 
-def test_queries_of_many_pages():
+def test_few_queries_of_a_page():
     terms = [index("fruit of trees", page) for page in PAGES]
     assert queries(*terms, max_relevant=3)[0] == {("index", "fruit of trees"): (1, 2, 3)}
     assert queries(*terms, max_relevant=2) == ({}, {"index term of more than 2 pages": 1})
@@ -284,6 +285,21 @@ def test_pages_in_two_splits_are_counted():
         "pages in several splits": 1,
         "near-duplicate queries across splits": 1,
     }
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_few_queries_of_a_page_are_drawn(seed):
+    """No page has more, and of what is left out each query has a page that has as many."""
+    given = sorted(random_queries(seed, 400, 40, 3), key=lambda query: query.id)
+    drops: Counter[str] = Counter()
+    options = QueryOptions(seed=seed, max_queries_per_page=4)
+    drawn = few_queries_of_a_page(given, options, drops)
+    counts = Counter((query.kind, page) for query in drawn for page in query.pages)
+    assert set(counts.values()) <= {1, 2, 3, 4} and drawn == [q for q in given if q in drawn]
+    for query in (query for query in given if query not in drawn):
+        assert max(counts[query.kind, page] for page in query.pages) == 4
+    assert drops == {"query beyond --max-queries-per-page": 400 - len(drawn)}
+    assert few_queries_of_a_page(given, QueryOptions(), drops) == given
 
 
 @pytest.mark.parametrize("seed", range(3))

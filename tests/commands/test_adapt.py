@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
@@ -57,6 +58,7 @@ def short_training(monkeypatch):
     """So few queries are enough, and so few steps are taken, that a test has time for them."""
     train_briefly(monkeypatch, 20)
     monkeypatch.setattr(run, "_FEWEST_TEST_QUERIES", 0)
+    monkeypatch.setattr(run, "_MOST_QUERIES_PER_PAGE", 3)
 
 
 def assert_pipeline_gives(folder, row):
@@ -101,6 +103,15 @@ def test_from_a_corpus_to_a_saved_pipeline(command, short_training, capsys):
     ]
     assert sorted(indexes) == ["bm25", "dense", "fielded-bm25"]
     assert_pipeline_gives(folder, RERANKED)
+
+    asked = [
+        line.split()[0].split("-")[0] + line.split()[2]
+        for split in ("train", "dev", "test")
+        for line in (folder / "collection" / split / "qrels.txt").read_text().splitlines()
+    ]
+    assert max(Counter(asked).values()) == 3  # of one kind, for one page
+    drops = json.loads((folder / "collection" / "manifest.json").read_text())["drops"]
+    assert drops["query beyond --max-queries-per-page"] > 0
 
     decided = (folder / "plan.json").read_bytes()
     written = {

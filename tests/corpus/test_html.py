@@ -59,6 +59,7 @@ def test_title_among_equals_is_what_the_head_says():
         ("django.db — Django documentation", 1, "Source code for django.db"),
         ("Django documentation", 1, "Django documentation"),
         ("Queries", 2, "Queries"),
+        ("Django documentation | Queries", 2, "Queries"),
         ("Queries — Django documentation", 2, "Django documentation"),
     ],
 )
@@ -91,9 +92,11 @@ def test_a_slogan_is_not_the_title(head, first, second, title):
 
 def test_a_section_is_not_the_title():
     """As in pages of git, whose title stands in a header."""
-    sections = "".join(f"<h2>{name}</h2><p>{name}" for name in ("NAME", "SYNOPSIS", "USE", "GIT"))
+    sections = "".join(f"<h2>{name}</h2><p>{name}" for name in ("NAME", "GIT", "USE"))
     page = page_of(f"<title>git-fsck(1)</title><div id=header><h1>fsck</h1></div>{sections}")
     assert page.title == "git-fsck(1)"
+    start = "<title>Install - My site</title><h1><a href=/y>Install</a></h1>Short.<h1>Use</h1>"
+    assert page_of(f"{start}<p>{LEAD}").title == "Install"
 
 
 def test_a_table_of_contents_above_the_title():

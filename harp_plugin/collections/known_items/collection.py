@@ -24,7 +24,13 @@ from ...work.writing import write_text
 from ..datasets import DOCUMENTS, QRELS, QUERIES, SPLITS
 from .documents import DocumentIds, named_pages, page_keys, write_documents
 from .queries import NamedPage, Query, QueryOptions, Term, judged_queries
-from .splits import drawn_queries, queries_of_other_pages, shared_by_splits, split_queries
+from .splits import (
+    drawn_queries,
+    few_queries_of_a_page,
+    queries_of_other_pages,
+    shared_by_splits,
+    split_queries,
+)
 from .tables import PAGES, TERMS, sources, steps
 
 __all__ = ["build_collection", "summary"]
@@ -46,7 +52,10 @@ Splits = Mapping[str, Sequence[Query]]
 
 
 def _options(request: BuildRequest) -> StageOptions:
-    return StageOptions(asdict(request.of(QueryOptions)), packages=PACKAGES)
+    recorded = asdict(request.of(QueryOptions))
+    if recorded["max_queries_per_page"] is None:
+        del recorded["max_queries_per_page"]  # as collections have it from before there was a limit
+    return StageOptions(recorded, packages=PACKAGES)
 
 
 def _make(stage: Stage, request: BuildRequest) -> dict[str, Any]:
@@ -74,13 +83,14 @@ def _write(stage: Stage, directory: Path, options: QueryOptions) -> None:
     terms = [term for term in _terms(stage) if term.kind != "anchor"]
     ids = DocumentIds(page_keys(paths))
     pages = named_pages(paths, {term.page for term in terms}, ids)
-    queries = judged_queries(terms, pages, options, drops)
+    queries = few_queries_of_a_page(judged_queries(terms, pages, options, drops), options, drops)
     splits = drawn_queries(split_queries(queries, options, drops), options, drops)
     if not splits["train"]:
         anchors = [term for term in _terms(stage) if term.kind == "anchor"]
         pages |= named_pages(paths, {term.page for term in anchors}, ids)
         learned = judged_queries(anchors, pages, replace(options, anchors="keep"), drops)
         others = queries_of_other_pages(learned, splits)
+        others = few_queries_of_a_page(others, options, drops)
         if len(others) >= options.min_train_queries:
             splits["train"] = drawn_queries({"train": others}, options, drops)["train"]
     if not any(splits.values()) and not options.allow_empty:

@@ -35,6 +35,7 @@ class QueryOptions(Options):
             redirects (redirect), links that `harp build --held-out-links` holds out (link), links
             that training sees (anchor). The last make train queries only, where there are no
             others, of pages that no other query asks for.
+        max_queries_per_page: The most queries of each kind for one page, in all splits together.
         max_queries: The most queries of each kind in dev and in test.
         max_train_queries: The most queries of each kind in train.
         min_train_queries: With fewer queries in train, there is no train, and dev takes them.
@@ -54,6 +55,7 @@ class QueryOptions(Options):
     """
 
     kinds: list[str] = option(list(KINDS[:3]), choices=KINDS)
+    max_queries_per_page: Count | None = None
     max_queries: Count | None = 1000
     max_train_queries: Count | None = 1000
     min_train_queries: Number = 0

@@ -11,7 +11,13 @@ from ...sampling import stable_id
 from ..datasets import SPLITS
 from .queries import Query, QueryOptions
 
-__all__ = ["drawn_queries", "queries_of_other_pages", "shared_by_splits", "split_queries"]
+__all__ = [
+    "drawn_queries",
+    "few_queries_of_a_page",
+    "queries_of_other_pages",
+    "shared_by_splits",
+    "split_queries",
+]
 
 _LARGEST_FRACTION = 0.02
 _SMALLEST_LIMIT = 10
@@ -52,6 +58,32 @@ def split_queries(
     if len(splits["test"]) < options.min_test_queries:
         splits = {split: kept if split == "test" else [] for split in SPLITS}
     return {split: sorted(chosen, key=lambda query: query.id) for split, chosen in splits.items()}
+
+
+def few_queries_of_a_page(
+    queries: Sequence[Query], options: QueryOptions, drops: Counter[str]
+) -> list[Query]:
+    """Draw as many queries of each kind for one page as ``max_queries_per_page`` says, or fewer.
+
+    A page with hundreds of terms would otherwise decide alone what is learned and measured.
+
+    Args:
+        queries: to be drawn from, sorted by id.
+        options: how many, and the seed.
+        drops: counts what is not drawn.
+    """
+    most = options.max_queries_per_page
+    if most is None:
+        return list(queries)
+    counts: Counter[tuple[str, int]] = Counter()
+    drawn = []
+    for query in sorted(queries, key=lambda query: stable_id(options.seed, "draw", query.id)):
+        places = [(query.kind, page) for page in query.pages]
+        if all(counts[place] < most for place in places):
+            drawn.append(query)
+            counts.update(places)
+    drops["query beyond --max-queries-per-page"] += len(queries) - len(drawn)
+    return sorted(drawn, key=lambda query: query.id)
 
 
 def queries_of_other_pages(

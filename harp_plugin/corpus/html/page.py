@@ -33,8 +33,9 @@ def read_page(key: str, document: Document, rules: HtmlRules) -> Page:
 
     The lead is the text under the title heading of the page, or the text before the first heading.
     Where this text has fewer than 20 words (a tag line or a date), the lead also takes the text of
-    the sections that follow. The first heading is the title if it is the only ``<h1>``, if
-    ``<title>`` says the same, or if the page starts with it and no other heading has its level.
+    the sections that follow. The first heading that does not name the site is the title if it is
+    the only ``<h1>``, if ``<title>`` says the same, or if the page starts with it and no other
+    heading has its level.
     The levels of the other headings count from 2. Links under a heading "See also" are the see-also
     links of the page. Where a page has a main part, everything outside of it is boilerplate.
 
@@ -85,25 +86,31 @@ def _title_heading(content: list[Block], title: str) -> int | None:
 
 
 def _first_title(content: list[Block], headings: list[int], title: str) -> int:
-    """Return the number of the first heading, or of a later one where the first names the site.
+    """Return the number of the first heading, or of one below it where the first names the site.
 
-    It does where it is a link, or where neither it nor ``<title>`` begins with the other. The page
-    is then named by one of the next two headings, with which ``<title>`` begins; where the first is
-    a link, also by the next one of the same level.
+    The name of a site stands at the other end of ``<title>`` than the title of the page. A first
+    heading with which ``<title>`` does not begin is a slogan or the like where ``<title>`` begins
+    with a later one, and, if it is a link, where the next one has no lower level.
     """
     first, *later = headings
     name = content[first].body
-    is_link = any((link.start, link.end) == (0, len(name.text)) for link in name.links)
-    is_title = _begins(name.text, title) or (_begins(title, name.text) and not is_link)
+    if _begins(name.text, title):
+        return first
     near = []
     for n in later[:2]:
         is_higher = content[n].heading < content[first].heading
         most = _MAX_WORDS_BEFORE_TITLE if is_higher else MIN_LEAD_WORDS
-        if not (is_title or content[n].body.links) and _words_of(content[first + 1 : n]) <= most:
+        if _words_of(content[first + 1 : n]) <= most:
             near.append(n)
-    named = [n for n in near if _begins(title, content[n].body.text)]
-    equal = [n for n in near[:1] if is_link and content[n].heading <= content[first].heading]
-    return next(iter([*named, *equal]), first)
+    if _begins(title, name.text):
+        named = [n for n in near if _begins(title[::-1], content[n].body.text[::-1])]
+    else:
+        named = [n for n in near if _begins(title, content[n].body.text)]
+        if any((link.start, link.end) == (0, len(name.text)) for link in name.links):
+            level = content[first].heading
+            others = (n for n in near[:1] if not content[n].body.links)
+            named += [n for n in others if content[n].heading <= level]
+    return named[0] if named else first
 
 
 def _begins(title: str, name: str) -> bool:

@@ -38,7 +38,7 @@ class MarkdownRules(WebRules):
     def target(self, attributes: Attributes) -> str | Dropped:
         """See `HtmlRules`."""
         target = super().target(attributes)
-        is_absolute = (attributes["href"] or "").startswith(("/", "http"))
+        is_absolute = (attributes["href"] or "").startswith(("/", "http://", "https://"))
         if is_absolute and isinstance(target, str) and (root := self.site.site_root_for(target)):
             self.missing[target] = root
         return target

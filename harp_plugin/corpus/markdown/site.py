@@ -127,8 +127,8 @@ class Site:
         """Return the `--site-root` by which a key that no file has, but links write, has a page.
 
         All of its path, or all but the first part, has to be the address of a page below a single
-        folder, which is at most two levels deep. Of the path of a whole address, this has to be the
-        end, of two parts or more.
+        folder, which is at most two levels deep. Of a whole address, this has to be the end of its
+        path, of two parts or more.
         """
         host = re.match("https?://[^/]+/", key)
         start = host[0] if host else "/"
