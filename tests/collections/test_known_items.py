@@ -206,7 +206,7 @@ def test_one_leaking_page_is_enough():
     assert queries(index("red fruit", PLUM))[0] == {("index", "red fruit"): (PLUM,)}
 
 
-def test_few_queries_of_a_page():
+def test_queries_of_many_pages():
     terms = [index("fruit of trees", page) for page in PAGES]
     assert queries(*terms, max_relevant=3)[0] == {("index", "fruit of trees"): (1, 2, 3)}
     assert queries(*terms, max_relevant=2) == ({}, {"index term of more than 2 pages": 1})

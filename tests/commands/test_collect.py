@@ -115,6 +115,26 @@ def test_redirects_become_queries(plain, tmp_path):
     assert "documents " in summary(folder) and max(map(len, summary(folder).split("\n"))) <= 80
 
 
+def test_one_query_for_each_page(plain, tmp_path):
+    """Without a limit, a collection is that of before there was one, and has no record of it."""
+    folder, few = run(plain, tmp_path / "all"), tmp_path / "few"
+    assert (
+        "max_queries_per_page" not in json.loads((folder / "manifest.json").read_text())["settings"]
+    )
+    left = judged(run(plain, few, max_queries_per_page=1))
+    assert left.items() < judged(folder).items()
+    assert sorted(map(sorted, left.values())) == [
+        ["Apple"],
+        ["Crab_apple"],
+        ["Pear"],
+        ["Plum_(fruit)"],
+    ]
+    drops = json.loads((few / "manifest.json").read_text())["drops"]
+    assert drops["query beyond --max-queries-per-page"] == 1
+    with pytest.raises(HarpError, match="max_queries_per_page"):
+        run(plain, folder, max_queries_per_page=1)
+
+
 def test_documents_are_the_pages(plain, tmp_path):
     dataset = ir_datasets.load(f"harp:{run(plain, tmp_path / 'collection')}")
     pages = {page.doc_id: page for page in dataset.docs_iter()}

@@ -32,7 +32,7 @@ _SECONDS_OF_A_QUERY = 7.2
 The first budget decides."""
 _MOST_TRAIN_QUERIES = 5000
 _MOST_QUERIES_PER_PAGE = 10
-"""Of 296 train queries of Django's manual, 143 were terms of one page, which tuned BM25 for it."""
+"""Of each kind. Of 296 train queries of Django's manual 143 were for one page: it tuned BM25."""
 _FEWEST_TEST_QUERIES = 30
 """With fewer, all queries are test, and weights for them are learned from the other folds."""
 _FEWEST_LINKS = 100
