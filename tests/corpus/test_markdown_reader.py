@@ -1,6 +1,7 @@
 """The reader of Markdown files: which files it takes, and where their links lead."""
 
 import gzip
+import json
 
 import pytest
 from reading import read, read_bytes, write_files
@@ -62,6 +63,47 @@ def test_binary_files_are_no_markdown(tmp_path):
     (tmp_path / "rom.md").write_bytes(b"\x00\x01\x02" * 99)
     with pytest.raises(HarpError, match="in no known format"):
         choose_reader(sources(tmp_path)[0])
+
+
+def notebook(*cells: tuple[str, str | list[str]]) -> str:
+    sources = [{"cell_type": kind, "source": source, "metadata": {}} for kind, source in cells]
+    return json.dumps({"cells": sources, "nbformat": 4, "nbformat_minor": 5, "metadata": {}})
+
+
+def test_the_markdown_cells_of_notebooks(tmp_path):
+    """Links name a notebook by its file, its page in HTML, or its name; a checkpoint is a copy."""
+    first = notebook(
+        ("raw", "---\nkeywords: [arrays]\n---"),
+        ("markdown", ["# One\n", "\n", "See [two](two.ipynb), [it](two.html), [again](two)."]),
+        ("code", "[no](two.ipynb)"),
+        ("markdown", "The last cell."),
+    )
+    files = {
+        "one.ipynb": first,
+        ".ipynb_checkpoints/one-checkpoint.ipynb": first,
+        "two.ipynb": notebook(("code", "x"), ("raw", "raw"), ("markdown", "# Two\n\nText.")),
+        "three.md": "# Three\n\nSee [one](one.ipynb#part).",
+    }
+    items = read_files(tmp_path / "all", files)
+    pages = {item.key: item for item in items if isinstance(item, Page)}
+    assert {key: page.title for key, page in pages.items()} == {
+        "one.ipynb": "One",
+        "two.ipynb": "Two",
+        "three.md": "Three",
+    }
+    page_of_address = {item.source: item.target for item in items if isinstance(item, Redirect)}
+    targets = [target for _, target in links(pages["one.ipynb"])]
+    assert [page_of_address.get(target, target) for target in targets] == ["two.ipynb"] * 3
+    assert [target for _, target in links(pages["three.md"])] == ["one.ipynb"]
+    texts = {key: page.sections[0].body.text for key, page in pages.items()}
+    assert "[no]" not in texts["one.ipynb"] and texts["one.ipynb"].endswith("The last cell.")
+    assert texts["two.ipynb"] == "Text."
+    assert [item.term for item in items if isinstance(item, IndexTerm)] == ["arrays"]
+
+
+@pytest.mark.parametrize("text", ["", "# No JSON", "[1]", '{"cells": 3}', '{"cells": [{}]}'])
+def test_what_is_no_notebook_is_counted(text):
+    assert read_bytes(text.encode(), "x.ipynb") == [Dropped("notebook that cannot be read")]
 
 
 ROOTS = site_roots(["/cpp/=", "https://learn.example.org/en-us/cpp/=.", "/c/=lib/c"])

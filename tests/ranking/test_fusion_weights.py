@@ -1,6 +1,7 @@
 """Learnt weights: the measures against ir_measures, the search, and when the first ranks alone."""
 
 import pydoc
+from functools import cache
 from itertools import product
 
 import ir_measures
@@ -143,6 +144,7 @@ def test_noise_beside_a_good_system_gets_little_weight():
 
 
 def search_of(runs, qrels, measure):
+    @cache
     def measured(*names):
         used = {name: runs[name] for name in names}
         candidates = read_candidates(used, normalization="zscore", candidates="first")

@@ -3,6 +3,7 @@
 from .address import MarkdownAddress
 from .dialects import Layout, find_layout
 from .includes import is_fragment, with_includes
+from .notebook import notebook_markdown
 from .page import markdown_items
 from .site import PAGE_SUFFIXES, Site
 
@@ -14,5 +15,6 @@ __all__ = [
     "find_layout",
     "is_fragment",
     "markdown_items",
+    "notebook_markdown",
     "with_includes",
 ]

@@ -17,9 +17,9 @@ from .wiki_links import INDEX_NAMES, PageNames
 
 __all__ = ["PAGE_SUFFIXES", "Site", "language_suffix", "other_keys", "stem"]
 
-PAGE_SUFFIXES = (".md", ".markdown", ".mdx")
-"""The suffixes of Markdown files."""
-_SUFFIX = re.compile(r"\.(?:md|markdown|mdx|html?)$", re.IGNORECASE)
+PAGE_SUFFIXES = (".md", ".markdown", ".mdx", ".ipynb")
+"""The suffixes of Markdown files and of notebooks."""
+_SUFFIX = re.compile(r"\.(?:md|markdown|mdx|ipynb|html?)$", re.IGNORECASE)
 _FIELDS = re.compile(r"^(?:id|slug|url|permalink|aliases|alias|redirect_from)[ \t]*[:=]", re.M)
 _NUMBER = re.compile(r"\A\d+[ \t]*[-_.]+[ \t]*(?=[^-_.\s\d])")
 _VERSION = re.compile(r"(?<=versioned_docs/)version-")

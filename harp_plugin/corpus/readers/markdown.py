@@ -1,4 +1,4 @@
-"""Files of Markdown, whose keys are their paths below a folder."""
+"""Files of Markdown and Jupyter notebooks, whose keys are their paths below a folder."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from ..markdown import (
     find_layout,
     is_fragment,
     markdown_items,
+    notebook_markdown,
     with_includes,
 )
 from ..options import CorpusOptions, site_roots
@@ -28,6 +29,7 @@ from .source import Source
 __all__ = ["FRAGMENT", "MarkdownReader"]
 
 FRAGMENT = Dropped("file that is only a part of other pages")
+_NO_NOTEBOOK = Dropped("notebook that cannot be read")
 _BINARY = re.compile(rb"\A(?!\xff\xfe|\xfe\xff).{0,1024}\0", re.DOTALL)
 
 
@@ -48,11 +50,12 @@ class _File(NamedTuple):
 
 
 class MarkdownReader:
-    """Reads Markdown files; each is a page, and its key is the path of the file.
+    """Reads Markdown files, and the Markdown cells of Jupyter notebooks.
 
-    Links between the files name pages by their paths, and links to other sites by canonical URLs.
-    Files that a file includes are put into it when it is read, and links find their pages among the
-    files below the same folder, as the generator of the folder makes their addresses.
+    Each is a page, and its key is the path of the file. Links between the files name pages by their
+    paths, and links to other sites by canonical URLs. Files that a file includes are put into it
+    when it is read, and links find their pages among the files below the same folder, as the
+    generator of the folder makes their addresses.
 
     Attributes:
         counts: the number of files read in each dialect.
@@ -78,7 +81,10 @@ class MarkdownReader:
         if len(data) > MAX_PAGE:
             yield LONG_PAGE
             return
-        text = decode(data)
+        text = _text(source.name, data)
+        if text is None:
+            yield _NO_NOTEBOOK
+            return
         if is_fragment(source.name, text):
             yield FRAGMENT
             return
@@ -129,10 +135,16 @@ class _Folder:
             if not file.is_file() or not file.resolve().is_relative_to(self.real_root):
                 return None
             with Source(path, file).open() as stream:
-                return decode(stream.read(MAX_PAGE))
+                return _text(path, stream.read(MAX_PAGE))
         except (HarpError, OSError, ValueError):
             return None
 
 
 def _is_markdown(name: str) -> bool:
     return FileAddress(name).key.lower().endswith(PAGE_SUFFIXES)
+
+
+def _text(name: str, data: bytes) -> str | None:
+    """Return a file as Markdown; None if it is a notebook that cannot be read."""
+    is_notebook = FileAddress(name).key.lower().endswith(".ipynb")
+    return notebook_markdown(decode(data)) if is_notebook else decode(data)

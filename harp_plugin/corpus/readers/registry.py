@@ -100,7 +100,8 @@ def choose_reader(source: Source, name: str = "auto") -> str:
         source.forget_head()
     raise UnknownFormat(
         f"{source.path or source.name} is in no known format: "
-        f"readers are {', '.join(READERS)}; name one by --reader"
+        f"readers are {', '.join(READERS)}; name one by --reader, or convert the source: "
+        "Sphinx and Asciidoctor write HTML, pandoc writes Markdown"
         + "".join(f" ({message})" for message in load_errors)
     )
 
