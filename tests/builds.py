@@ -46,7 +46,7 @@ def run(source, output, model, workers=1, pages_per_shard=40, **options) -> dict
         CorpusOptions(pages_per_shard=pages_per_shard),
         GraphOptions(min_words=0),
         WeightOptions(model=str(model)),
-        NegativeOptions(negatives_model=reranker, negatives_encoder=encoder),
+        NegativeOptions(8, negatives_model=reranker, negatives_encoder=encoder),
     )
 
 
