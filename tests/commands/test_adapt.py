@@ -220,6 +220,19 @@ def test_texts_of_links_are_no_queries_to_measure_with(test, enough, monkeypatch
     assert systems.best_row == (FUSED if enough else BY_RANKS)
 
 
+@pytest.mark.parametrize(("errors", "ranks"), [(0.9, False), (1.1, True), (1.7, True)])
+def test_a_gain_of_a_standard_error_is_enough_for_a_learned_ranking(errors, ranks, monkeypatch):
+    gains = np.tile([-0.1, 0.1], 50)
+    gains += errors * gains.std(ddof=1) / np.sqrt(len(gains))
+    measured = {
+        row: {"nDCG@10": {str(q): value for q, value in enumerate(values)}}
+        for row, values in {FIRST_STAGE: 0 * gains, FUSED: 0 * gains, LEARNED: gains}.items()
+    }
+    monkeypatch.setattr(Systems, "_measured", lambda *_: measured)
+    monkeypatch.setattr(Systems, "_fusion", None)
+    assert Systems(AdaptOptions(output_dir="x"))._gain(None, None).is_sure == ranks
+
+
 @pytest.mark.parametrize(("fused", "ranks"), [(0.3, True), (0.5, True), (0.6, False)])
 def test_a_learned_ranking_worse_than_the_fusion_does_not_rank(fused, ranks, monkeypatch):
     """It is surely better than BM25 over fields; the sum with the cosine may be better still."""
