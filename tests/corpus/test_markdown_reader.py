@@ -101,6 +101,20 @@ def test_the_markdown_cells_of_notebooks(tmp_path):
     assert [item.term for item in items if isinstance(item, IndexTerm)] == ["arrays"]
 
 
+def test_a_notebook_next_to_its_markdown_is_no_second_page(tmp_path):
+    """As Jupytext pairs them; links may name either."""
+    files = {
+        "a.md": "# One\n\nText.",
+        "a.ipynb": notebook(("markdown", "# One\n\nText.")),
+        "b.md": "# Two\n\nSee [one](a.ipynb), [it](a.md), [again](a.html).",
+    }
+    items = read_files(tmp_path, files)
+    assert Dropped("notebook of a Markdown file") in items
+    pages = {item.key: item for item in items if isinstance(item, Page)}
+    assert pages.keys() == {"a.md", "b.md"}
+    assert [target for _, target in links(pages["b.md"])] == ["a.md"] * 3
+
+
 @pytest.mark.parametrize("text", ["", "# No JSON", "[1]", '{"cells": 3}', '{"cells": [{}]}'])
 def test_what_is_no_notebook_is_counted(text):
     assert read_bytes(text.encode(), "x.ipynb") == [Dropped("notebook that cannot be read")]

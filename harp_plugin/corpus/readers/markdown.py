@@ -30,6 +30,7 @@ __all__ = ["FRAGMENT", "MarkdownReader"]
 
 FRAGMENT = Dropped("file that is only a part of other pages")
 _NO_NOTEBOOK = Dropped("notebook that cannot be read")
+_SECOND_FORM = Dropped("notebook of a Markdown file")
 _BINARY = re.compile(rb"\A(?!\xff\xfe|\xfe\xff).{0,1024}\0", re.DOTALL)
 
 
@@ -81,6 +82,10 @@ class MarkdownReader:
         if len(data) > MAX_PAGE:
             yield LONG_PAGE
             return
+        folder = self._folder_of(source)
+        if folder.has_markdown_of(source.name):
+            yield _SECOND_FORM
+            return
         text = _text(source.name, data)
         if text is None:
             yield _NO_NOTEBOOK
@@ -88,7 +93,6 @@ class MarkdownReader:
         if is_fragment(source.name, text):
             yield FRAGMENT
             return
-        folder = self._folder_of(source)
         drops: Counter[str] = Counter()
         text = with_includes(source.name, text, folder.read, drops)
         yield from map(Dropped, drops.elements())
@@ -119,14 +123,20 @@ class _Folder:
         self.real_root = root.resolve()
         self.paths = [path.relative_to(root).as_posix() for path in paths]
         self.dialect = dialect
+        self._names = frozenset(self.paths)
 
     @cached_property
     def site(self) -> Site:
         """The Markdown files, and what links write for them."""
-        names = {FileAddress(path).key: path for path in self.paths if _is_markdown(path)}
+        paths = (path for path in self.paths if _is_markdown(path))
+        names = {FileAddress(path).key: path for path in paths if not self.has_markdown_of(path)}
         site = Site(names, find_layout(self.paths, self.read, self.dialect))
         site.add_texts((key, self.read(path) or "") for key, path in names.items())
         return site
+
+    def has_markdown_of(self, name: str) -> bool:
+        """Return whether a file is a notebook that Jupytext keeps next to its Markdown."""
+        return name.endswith(".ipynb") and f"{name.removesuffix('.ipynb')}.md" in self._names
 
     def read(self, path: str) -> str | None:
         """Return the text of a file; None if there is none, or it does not lie below the folder."""
