@@ -36,6 +36,7 @@ from .readers import (
     sources,
 )
 from .readers.mediawiki import multistream_index
+from .readers.registry import OTHER_FORMAT
 from .readers.source import COLLECTION
 from .tables import TABLES, table_rows
 
@@ -191,7 +192,7 @@ def _find_runs(groups: list[list[Source]], reader: str) -> tuple[list[_Run], int
         if not readable:
             first = group[0].path or group[0].name
             raise HarpError(
-                f"no file next to {first} is in a known format: name a reader by --reader"
+                f"neither {first} nor a file next to it is in a known format: {OTHER_FORMAT}"
             )
         for name, same_format in groupby(readable, key=itemgetter(0)):
             runs.append((name, [source for _, source in same_format]))

@@ -136,6 +136,13 @@ def test_damaged_input_is_named_and_leaves_nothing_whole(tmp_path, long_dump, ki
     assert not list(tmp_path.rglob("*.harp-tmp"))
 
 
+def test_a_folder_of_other_formats_is_told_how_to_convert_it(tmp_path):
+    for name in ("a.rst", "b.rst"):
+        (tmp_path / name).write_text("Title\n=====\n")
+    with pytest.raises(HarpError, match=r"neither .*a\.rst nor .*Sphinx and Asciidoctor"):
+        build(tmp_path, tmp_path / "out")
+
+
 def test_missing_file(tmp_path):
     with pytest.raises(HarpError, match=r"no source at .*absent\.xml"):
         build(tmp_path / "absent.xml", tmp_path / "out")

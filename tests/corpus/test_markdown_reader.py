@@ -6,6 +6,7 @@ import json
 import pytest
 from reading import read, read_bytes, write_files
 
+from harp_plugin.corpus.html import LONG_PAGE
 from harp_plugin.corpus.markdown import MarkdownAddress
 from harp_plugin.corpus.options import CorpusOptions, site_roots
 from harp_plugin.corpus.pages import Dropped, IndexTerm, Page, Redirect
@@ -74,17 +75,20 @@ def test_the_markdown_cells_of_notebooks(tmp_path):
     """Links name a notebook by its file, its page in HTML, or its name; a checkpoint is a copy."""
     first = notebook(
         ("raw", "---\nkeywords: [arrays]\n---"),
-        ("markdown", ["# One\n", "\n", "See [two](two.ipynb), [it](two.html), [again](two)."]),
-        ("code", "[no](two.ipynb)"),
+        (
+            "markdown",
+            ["(label)=\n", "# One\n", "\n", "See [two](two.ipynb), [it](two.html), [again](two)."],
+        ),
+        ("code", "import numpy"),
         ("markdown", "The last cell."),
     )
     files = {
         "one.ipynb": first,
         ".ipynb_checkpoints/one-checkpoint.ipynb": first,
-        "two.ipynb": notebook(("code", "x"), ("raw", "raw"), ("markdown", "# Two\n\nText.")),
-        "three.md": "# Three\n\nSee [one](one.ipynb#part).",
+        "two.ipynb": notebook(("raw", ".. _here:"), ("markdown", "# Two\n\nText.")),
+        "three.md": "# Three\n\nSee [one](one.ipynb#part), and {ref}`label`.",
     }
-    items = read_files(tmp_path / "all", files)
+    items = read_files(tmp_path / "all", files, dialect="myst")
     pages = {item.key: item for item in items if isinstance(item, Page)}
     assert {key: page.title for key, page in pages.items()} == {
         "one.ipynb": "One",
@@ -94,25 +98,44 @@ def test_the_markdown_cells_of_notebooks(tmp_path):
     page_of_address = {item.source: item.target for item in items if isinstance(item, Redirect)}
     targets = [target for _, target in links(pages["one.ipynb"])]
     assert [page_of_address.get(target, target) for target in targets] == ["two.ipynb"] * 3
-    assert [target for _, target in links(pages["three.md"])] == ["one.ipynb"]
+    assert [target for _, target in links(pages["three.md"])] == ["one.ipynb"] * 2
     texts = {key: page.sections[0].body.text for key, page in pages.items()}
-    assert "[no]" not in texts["one.ipynb"] and texts["one.ipynb"].endswith("The last cell.")
+    assert "numpy" not in texts["one.ipynb"] and texts["one.ipynb"].endswith("The last cell.")
     assert texts["two.ipynb"] == "Text."
     assert [item.term for item in items if isinstance(item, IndexTerm)] == ["arrays"]
 
 
-def test_a_notebook_next_to_its_markdown_is_no_second_page(tmp_path):
-    """As Jupytext pairs them; links may name either."""
+def test_a_notebook_next_to_its_other_form_is_no_second_page(tmp_path):
+    """As Jupytext pairs them, and Sphinx its pages in HTML; links may name either."""
     files = {
         "a.md": "# One\n\nText.",
         "a.ipynb": notebook(("markdown", "# One\n\nText.")),
         "b.md": "# Two\n\nSee [one](a.ipynb), [it](a.md), [again](a.html).",
+        "site/c.html": "<h1>Three</h1><p>Text of a page that Sphinx has written.</p>",
+        "site/c.ipynb": notebook(("markdown", "# Three\n\nText.")),
     }
     items = read_files(tmp_path, files)
-    assert Dropped("notebook of a Markdown file") in items
+    assert items.count(Dropped("notebook of another file")) == 2
     pages = {item.key: item for item in items if isinstance(item, Page)}
-    assert pages.keys() == {"a.md", "b.md"}
+    assert pages.keys() == {"a.md", "b.md", "site/c.html"}
     assert [target for _, target in links(pages["b.md"])] == ["a.md"] * 3
+
+
+def test_pictures_do_not_make_a_notebook_too_long():
+    source = {"cell_type": "markdown", "source": "# One\n\nText."}
+    outputs = [{"data": {"image/png": "A" * (9 << 20)}}]
+    cells = [source, {"cell_type": "code", "source": "plot()", "outputs": outputs}]
+    items = read_bytes(json.dumps({"cells": cells}).encode(), "x.ipynb")
+    assert [item.title for item in items if isinstance(item, Page)] == ["One"]
+    long = notebook(("markdown", "word " * (2 << 20)))
+    assert read_bytes(long.encode(), "x.ipynb") == [LONG_PAGE]
+
+
+@pytest.mark.parametrize("folder", ["_build", "_downloads/5f", "html/_sources"])
+def test_copies_of_notebooks_in_a_built_site_are_no_pages(folder, tmp_path):
+    write_files(tmp_path, {f"{folder}/x.ipynb": notebook(("markdown", "# One\n\nText."))})
+    with pytest.raises(HarpError, match="in no known format"):
+        choose_reader(sources(tmp_path)[0])
 
 
 @pytest.mark.parametrize("text", ["", "# No JSON", "[1]", '{"cells": 3}', '{"cells": [{}]}'])

@@ -24,13 +24,16 @@ from ..markdown import (
 from ..options import CorpusOptions, site_roots
 from ..pages import Dropped, Item
 from ..urls import FileAddress
-from .source import Source
+from .source import MAX_RECORD, Source, is_passed_over
 
 __all__ = ["FRAGMENT", "MarkdownReader"]
 
 FRAGMENT = Dropped("file that is only a part of other pages")
 _NO_NOTEBOOK = Dropped("notebook that cannot be read")
-_SECOND_FORM = Dropped("notebook of a Markdown file")
+_SECOND_FORM = Dropped("notebook of another file")
+_FIRST_FORMS = (".md", ".markdown", ".mdx", ".html")
+_FOLDERS_OF_COPIES = frozenset({"_build", "_downloads", "_sources"})
+"""Where Sphinx and Jupyter Book put the notebooks that they have read."""
 _BINARY = re.compile(rb"\A(?!\xff\xfe|\xfe\xff).{0,1024}\0", re.DOTALL)
 
 
@@ -77,16 +80,17 @@ class MarkdownReader:
 
     def records(self, source: Source) -> Iterator[_File | Dropped]:
         """Read the whole file, and the files that it includes."""
-        with source.open() as file:
-            data = file.read(MAX_PAGE + 1)
-        if len(data) > MAX_PAGE:
-            yield LONG_PAGE
-            return
         folder = self._folder_of(source)
-        if folder.has_markdown_of(source.name):
+        if folder.is_second_form(source.name):
             yield _SECOND_FORM
             return
-        text = _text(source.name, data)
+        most = MAX_RECORD if _is_notebook(source.name) else MAX_PAGE
+        with source.open() as file:
+            data = file.read(most + 1)
+        text = _text(source.name, data) if len(data) <= most else None
+        if len(data) > most or len(text or "") > MAX_PAGE:
+            yield LONG_PAGE
+            return
         if text is None:
             yield _NO_NOTEBOOK
             return
@@ -128,15 +132,16 @@ class _Folder:
     @cached_property
     def site(self) -> Site:
         """The Markdown files, and what links write for them."""
-        paths = (path for path in self.paths if _is_markdown(path))
-        names = {FileAddress(path).key: path for path in paths if not self.has_markdown_of(path)}
+        paths = (p for p in self.paths if _is_markdown(p) and not is_passed_over(p))
+        names = {FileAddress(path).key: path for path in paths if not self.is_second_form(path)}
         site = Site(names, find_layout(self.paths, self.read, self.dialect))
         site.add_texts((key, self.read(path) or "") for key, path in names.items())
         return site
 
-    def has_markdown_of(self, name: str) -> bool:
-        """Return whether a file is a notebook that Jupytext keeps next to its Markdown."""
-        return name.endswith(".ipynb") and f"{name.removesuffix('.ipynb')}.md" in self._names
+    def is_second_form(self, name: str) -> bool:
+        """Return whether a file is a notebook next to the same page as Markdown or HTML."""
+        path = name.removesuffix(".ipynb")
+        return path != name and any(path + suffix in self._names for suffix in _FIRST_FORMS)
 
     def read(self, path: str) -> str | None:
         """Return the text of a file; None if there is none, or it does not lie below the folder."""
@@ -145,16 +150,21 @@ class _Folder:
             if not file.is_file() or not file.resolve().is_relative_to(self.real_root):
                 return None
             with Source(path, file).open() as stream:
-                return _text(path, stream.read(MAX_PAGE))
+                return _text(path, stream.read(MAX_RECORD if _is_notebook(path) else MAX_PAGE))
         except (HarpError, OSError, ValueError):
             return None
 
 
 def _is_markdown(name: str) -> bool:
-    return FileAddress(name).key.lower().endswith(PAGE_SUFFIXES)
+    key = FileAddress(name).key.lower()
+    is_copy = _is_notebook(name) and not _FOLDERS_OF_COPIES.isdisjoint(key.split("/"))
+    return key.endswith(PAGE_SUFFIXES) and not is_copy
+
+
+def _is_notebook(name: str) -> bool:
+    return FileAddress(name).key.lower().endswith(".ipynb")
 
 
 def _text(name: str, data: bytes) -> str | None:
     """Return a file as Markdown; None if it is a notebook that cannot be read."""
-    is_notebook = FileAddress(name).key.lower().endswith(".ipynb")
-    return notebook_markdown(decode(data)) if is_notebook else decode(data)
+    return notebook_markdown(decode(data)) if _is_notebook(name) else decode(data)

@@ -23,7 +23,14 @@ from .source import Source
 from .warc import WarcReader
 from .wikimedia_enterprise import WikimediaEnterpriseReader
 
-__all__ = ["READERS", "Reader", "UnknownFormat", "choose_reader", "configured_reader"]
+__all__ = [
+    "OTHER_FORMAT",
+    "READERS",
+    "Reader",
+    "UnknownFormat",
+    "choose_reader",
+    "configured_reader",
+]
 
 
 class Reader(Protocol):
@@ -68,6 +75,13 @@ READERS: Registry[type[Reader]] = Registry(
 """Readers by name. A source goes to the first one that recognizes it."""
 
 
+OTHER_FORMAT = (
+    "name one by --reader, or convert the source (Sphinx and Asciidoctor write HTML, pandoc writes "
+    "Markdown)"
+)
+"""What to do with a source that no reader recognizes."""
+
+
 class UnknownFormat(HarpError):
     """No reader recognizes a source."""
 
@@ -100,8 +114,7 @@ def choose_reader(source: Source, name: str = "auto") -> str:
         source.forget_head()
     raise UnknownFormat(
         f"{source.path or source.name} is in no known format: "
-        f"readers are {', '.join(READERS)}; name one by --reader, or convert the source: "
-        "Sphinx and Asciidoctor write HTML, pandoc writes Markdown"
+        f"readers are {', '.join(READERS)}; {OTHER_FORMAT}"
         + "".join(f" ({message})" for message in load_errors)
     )
 

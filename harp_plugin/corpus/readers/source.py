@@ -29,6 +29,7 @@ __all__ = [
     "MAX_TEXT",
     "Source",
     "decompressed",
+    "is_passed_over",
     "numbered_lines",
     "sources",
 ]
@@ -180,13 +181,13 @@ def sources(name: str | Path) -> list[Source]:
             raise HarpError(f"no source at {path}: check the path")
         paths = (file for file in sorted(path.rglob("*")) if file.is_file())
         files = [Source(file.relative_to(path).as_posix(), file, folder=path) for file in paths]
-    files = [file for file in files if not _is_passed_over(file.name)]
+    files = [file for file in files if not is_passed_over(file.name)]
     if not files:
         raise HarpError(f"no file in {name}: check the path")
     return files
 
 
-def _is_passed_over(name: str) -> bool:
+def is_passed_over(name: str) -> bool:
     """Return whether a file in a folder is hidden, or the index of a multistream dump."""
     *_, file = parts = name.split("/")
     return any(part.startswith(".") for part in parts) or "-multistream-index" in file
