@@ -115,7 +115,7 @@ def test_a_notebook_next_to_its_other_form_is_no_second_page(tmp_path):
         "site/c.ipynb": notebook(("markdown", "# Three\n\nText.")),
     }
     items = read_files(tmp_path, files)
-    assert items.count(Dropped("notebook of another file")) == 2
+    assert items.count(Dropped("notebook next to its page in Markdown or HTML")) == 2
     pages = {item.key: item for item in items if isinstance(item, Page)}
     assert pages.keys() == {"a.md", "b.md", "site/c.html"}
     assert [target for _, target in links(pages["b.md"])] == ["a.md"] * 3

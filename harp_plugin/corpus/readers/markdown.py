@@ -30,7 +30,7 @@ __all__ = ["FRAGMENT", "MarkdownReader"]
 
 FRAGMENT = Dropped("file that is only a part of other pages")
 _NO_NOTEBOOK = Dropped("notebook that cannot be read")
-_SECOND_FORM = Dropped("notebook of another file")
+_SECOND_FORM = Dropped("notebook next to its page in Markdown or HTML")
 _FIRST_FORMS = (".md", ".markdown", ".mdx", ".html")
 _FOLDERS_OF_COPIES = frozenset({"_build", "_downloads", "_sources"})
 """Where Sphinx and Jupyter Book put the notebooks that they have read."""
@@ -84,15 +84,18 @@ class MarkdownReader:
         if folder.is_second_form(source.name):
             yield _SECOND_FORM
             return
-        most = MAX_RECORD if _is_notebook(source.name) else MAX_PAGE
+        most = _most_bytes(source.name)
         with source.open() as file:
             data = file.read(most + 1)
-        text = _text(source.name, data) if len(data) <= most else None
-        if len(data) > most or len(text or "") > MAX_PAGE:
+        if len(data) > most:
             yield LONG_PAGE
             return
+        text = _text(source.name, data)
         if text is None:
             yield _NO_NOTEBOOK
+            return
+        if len(text) > MAX_PAGE:
+            yield LONG_PAGE
             return
         if is_fragment(source.name, text):
             yield FRAGMENT
@@ -150,7 +153,7 @@ class _Folder:
             if not file.is_file() or not file.resolve().is_relative_to(self.real_root):
                 return None
             with Source(path, file).open() as stream:
-                return _text(path, stream.read(MAX_RECORD if _is_notebook(path) else MAX_PAGE))
+                return _text(path, stream.read(_most_bytes(path)))
         except (HarpError, OSError, ValueError):
             return None
 
@@ -163,6 +166,11 @@ def _is_markdown(name: str) -> bool:
 
 def _is_notebook(name: str) -> bool:
     return FileAddress(name).key.lower().endswith(".ipynb")
+
+
+def _most_bytes(name: str) -> int:
+    """Return the size of the largest file that is read; the pictures of a notebook are not text."""
+    return MAX_RECORD if _is_notebook(name) else MAX_PAGE
 
 
 def _text(name: str, data: bytes) -> str | None:
