@@ -21,7 +21,15 @@ from .first_stage import FirstStage, dense_cosine, first_stages
 from .fusions import Judged, Learning, by_folds, fused_run, notes
 from .options import COSINE, EvaluationOptions, ExperimentOptions, file_stem, is_cosine
 from .report import render
-from .results import Results, averages, corrected, measure_runs, paired_tests, parse_measures
+from .results import (
+    Results,
+    averages,
+    corrected,
+    groups_of_queries,
+    measure_runs,
+    paired_tests,
+    parse_measures,
+)
 from .runs import fingerprints, make_reranker, rerank
 
 __all__ = ["evaluate", "results_artifact", "results_text"]
@@ -67,15 +75,18 @@ def _evaluate(options: EvaluationOptions, folder: Path) -> Results:
     learnt_from = {name: experiment.to_learn_from(other) for name, other in others.items()}
     fusions = experiment.add_fusions(runs, learnt_from)
     per_query = measure_runs(runs, collection.topics, collection.qrels, measures)
+    groups = groups_of_queries(collection.qrels)
+    tests = paired_tests(per_query, options.reference, groups)
     results = Results(
         title=f"{options.dataset}, {len(collection.topics)} queries, top {options.depth}",
         path=folder / "results.json",
         baseline=options.reference,
         per_query=per_query,
         means=averages(per_query),
-        p_values=corrected(paired_tests(per_query, options.reference), options.correction),
+        p_values=corrected(tests, options.correction),
         correction=options.correction,
         notes=tuple(notes(fusions, options)),
+        groups=groups,
     )
     record = {
         "models": models,

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import math
 import re
-import warnings
 from collections.abc import Hashable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import fmean
 from textwrap import fill
 from typing import Any, TypeVar
 
 import ir_measures
+import numpy as np
 import pandas as pd
-from scipy.stats import ttest_rel
+from statsmodels.regression.linear_model import OLS
 from statsmodels.stats.multitest import multipletests
 
 from ..ranking.ranking_measures import check_judgments, parse_measure
@@ -23,7 +22,9 @@ __all__ = [
     "Results",
     "averages",
     "corrected",
+    "groups_of_queries",
     "measure_runs",
+    "paired_difference",
     "paired_tests",
     "parse_measures",
     "star_note",
@@ -52,6 +53,7 @@ class Results:
             there is no difference to test.
         correction: of the p-values for the number of tests, ``none`` or ``holm``.
         notes: lines below the table.
+        groups: qid → group of queries, of `groups_of_queries`; empty where each is its own.
     """
 
     title: str
@@ -62,6 +64,7 @@ class Results:
     p_values: dict[str, dict[str, float | None]]
     correction: str = "none"
     notes: tuple[str, ...] = ()
+    groups: Mapping[str, Hashable] = field(default_factory=dict)
 
     @property
     def table(self) -> str:
@@ -72,8 +75,21 @@ class Results:
             blocks += [f"{measure} by kind of query", *text_blocks(self.by_kind, {})]
         if any(starred(p) for by_measure in self.p_values.values() for p in by_measure.values()):
             blocks.append(star_note(self.baseline, self.correction))
-        blocks += [fill(note, _WIDTH) for note in self.notes]
+        blocks += [fill(note, _WIDTH) for note in self.every_note]
         return "\n\n".join(blocks)
+
+    @property
+    def every_note(self) -> tuple[str, ...]:
+        """The notes, and how many groups of queries were tested where these are fewer."""
+        qids = next(iter(self.per_query.get(self.baseline, {}).values()), {})
+        groups = {self.groups.get(qid, qid) for qid in qids}
+        if len(groups) == len(qids):
+            return self.notes
+        return (
+            *self.notes,
+            f"tests count queries with the same relevant documents together: {len(qids)} queries, "
+            f"{len(groups)} groups",
+        )
 
     @property
     def by_kind(self) -> dict[str, dict[str, float]]:
@@ -174,15 +190,58 @@ def averages(per_query: dict[str, dict[str, dict[str, float]]]) -> dict[str, dic
     }
 
 
+def groups_of_queries(qrels: pd.DataFrame) -> dict[str, int]:
+    """Group the queries with the same relevant documents: qid → number of its group.
+
+    Such queries are no independent observations: who finds a page for one of its titles finds it
+    for others too.
+    """
+    relevant = qrels[qrels["label"] > 0].groupby("qid")["docno"].agg(frozenset)
+    return dict(zip(relevant.index, pd.factorize(relevant)[0].tolist(), strict=True))
+
+
 def paired_tests(
-    per_query: dict[str, dict[str, dict[str, float]]], baseline: str
+    per_query: dict[str, dict[str, dict[str, float]]],
+    baseline: str,
+    groups: Mapping[str, Hashable] | None = None,
 ) -> dict[str, dict[str, float | None]]:
-    """Test each other row against the baseline: row → measure → p of the paired t-test."""
+    """Test each other row against the baseline: row → measure → p of the paired t-test.
+
+    Args:
+        per_query: row → measure → qid → value.
+        baseline: the row to compare with.
+        groups: qid → group of queries that are not independent; see `paired_difference`.
+    """
     return {
-        row: {m: _p_value(by_qid, per_query[baseline][m]) for m, by_qid in by_measure.items()}
+        row: {
+            measure: paired_difference(values, per_query[baseline][measure], groups or {})[0]
+            for measure, values in by_measure.items()
+        }
         for row, by_measure in per_query.items()
         if row != baseline
     }
+
+
+def paired_difference(
+    values: Mapping[str, float], baseline: Mapping[str, float], groups: Mapping[str, Hashable]
+) -> tuple[float | None, float]:
+    """Return p of the two-sided paired t-test, and half the width of the interval of 95 %.
+
+    The standard error is robust to groups of queries that are not independent (Liang and Zeger,
+    "Longitudinal data analysis using generalized linear models", 1986), with one degree of freedom
+    less than there are groups. Where each query is its own group, which is so for those that
+    ``groups`` lacks, the test is Student's. Without a difference to test, p is None and the
+    interval 0.
+    """
+    differences = np.array([value - baseline[qid] for qid, value in values.items()])
+    numbers, names = pd.factorize(pd.Series([groups.get(qid, qid) for qid in values], dtype=object))
+    if len(names) < 2 or not differences.any():
+        return None, 0.0
+    fit = OLS(differences, np.ones(len(differences))).fit(
+        cov_type="cluster", cov_kwds={"groups": numbers}, use_t=True
+    )
+    low, high = fit.conf_int(0.05)[0]
+    return float(fit.pvalues[0]), float(high - low) / 2
 
 
 def corrected(
@@ -204,10 +263,3 @@ def corrected(
             for row, p in zip(tests, ps, strict=True):
                 result[row][measure] = float(p)
     return result
-
-
-def _p_value(values: dict[str, float], baseline: dict[str, float]) -> float | None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)
-        p_value = float(ttest_rel(list(values.values()), [baseline[qid] for qid in values]).pvalue)
-    return None if math.isnan(p_value) else p_value

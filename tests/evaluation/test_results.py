@@ -9,13 +9,16 @@ import pandas as pd
 import pyterrier as pt
 import pytest
 from scipy import integrate
+from scipy.stats import ttest_rel
 
 from harp_plugin.errors import HarpError
 from harp_plugin.evaluation.results import (
     Results,
     averages,
     corrected,
+    groups_of_queries,
     measure_runs,
+    paired_difference,
     paired_tests,
     parse_measures,
 )
@@ -68,6 +71,33 @@ def test_paired_tests_and_means_equal_pyterriers():
         assert list(table[measure]) == [averages(per_query)[row][measure] for row in "ab"]
         p_value = paired_tests(per_query, "a")["b"][measure]
         assert p_value == pytest.approx(table[f"{measure} p-value"][1])
+
+
+def test_queries_of_one_page_are_no_further_observations():
+    """Each query three times: p and the interval are those of the queries once."""
+    generator = np.random.default_rng(0)
+    once = {str(n): float(value) for n, value in enumerate(generator.random(20))}
+    thrice = {f"{qid}-{copy}": value for qid, value in once.items() for copy in range(3)}
+    zeros = dict.fromkeys(thrice, 0.4)
+    expected = ttest_rel(list(once.values()), [0.4] * 20)
+    half_width = expected.confidence_interval(0.95).high - expected.confidence_interval(0.95).low
+    found = paired_difference(thrice, zeros, {qid: qid[:-2] for qid in thrice})
+    assert found == pytest.approx((expected.pvalue, half_width / 2))
+    assert paired_difference(thrice, zeros, {})[0] < found[0] / 10
+    assert paired_difference(once, zeros | dict.fromkeys(once, 0.4), {}) == pytest.approx(found)
+
+
+def test_groups_are_the_queries_with_the_same_relevant_documents():
+    qrels = pd.DataFrame(
+        [("1", "a", 1), ("2", "a", 2), ("2", "b", 0), ("3", "a", 1), ("3", "b", 1), ("4", "a", 0)],
+        columns=["qid", "docno", "label"],
+    )
+    groups = groups_of_queries(qrels)
+    assert set(groups) == {"1", "2", "3"} and groups["1"] == groups["2"] != groups["3"]
+    values = {"AP": {"1": 0.5, "2": 0.25, "3": 0.5, "4": 0.0}}
+    results = Results("", Path(), "a", {"a": values}, averages({"a": values}), {}, groups=groups)
+    assert " ".join(results.table.split()).endswith("together: 4 queries, 3 groups")
+    assert not replace(results, groups={}).every_note
 
 
 def test_no_difference_has_no_p_value():

@@ -133,7 +133,7 @@ class Systems:
 
         `save` has to have been called. The measures are written to ``own-queries.json``.
         """
-        from ...evaluation.results import Results, averages, paired_tests
+        from ...evaluation.results import Results, averages, groups_of_queries, paired_tests
         from ...ranking import HarpPipeline
 
         pipeline = HarpPipeline.load(self.options.folder).pipeline
@@ -141,8 +141,10 @@ class Systems:
         path = self.options.folder / "own-queries.json"
         write_record(path, measured)
         title = f"{len(own.topics)} queries of {self.options.queries}, top {DEPTH}"
-        tests = paired_tests(measured, FIRST_STAGE)
-        return Results(title, path, FIRST_STAGE, measured, averages(measured), tests)
+        groups = groups_of_queries(own.qrels)
+        tests = paired_tests(measured, FIRST_STAGE, groups)
+        means = averages(measured)
+        return Results(title, path, FIRST_STAGE, measured, means, tests, groups=groups)
 
     def save(self) -> None:
         """Save all systems as a pipeline, with weights that dev or all queries have chosen.

@@ -7,16 +7,13 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.stats import ttest_rel
 
 from ...collections.dataset import JudgedDataset
 from ...html_page import render_page
-from ..results import Results, star_note, starred
+from ..results import Results, paired_difference, star_note, starred
 from .queries import changed_queries
 
 __all__ = ["render", "rows_of"]
-
-_CONFIDENCE = 0.95
 
 
 def render(
@@ -59,7 +56,7 @@ def render(
         or 1,
         importances=importances,
         groups=[("won", "Queries won", won), ("lost", "Queries lost", lost)],
-        notes=results.notes,
+        notes=results.every_note,
     )
 
 
@@ -86,14 +83,11 @@ def rows_of(results: Results) -> list[dict[str, Any]]:
 def _differences(results: Results, name: str) -> dict[str, dict[str, Any]]:
     baseline, differences = results.per_query[results.baseline], {}
     for measure, by_query in results.per_query[name].items():
-        values = list(by_query.values())
-        others = [baseline[measure][qid] for qid in by_query]
-        p_value, half_width = results.p_values[name][measure], 0.0
-        if p_value is not None:
-            interval = ttest_rel(values, others).confidence_interval(_CONFIDENCE)
-            half_width = float(interval.high - interval.low) / 2
+        others = baseline[measure]
+        _, half_width = paired_difference(by_query, others, results.groups)
+        p_value = results.p_values[name][measure]
         differences[measure] = {
-            "mean": float(np.mean(values) - np.mean(others)),
+            "mean": float(np.mean([value - others[qid] for qid, value in by_query.items()])),
             "half_width": half_width,
             "p_value": p_value,
             "is_significant": starred(p_value),
