@@ -31,6 +31,8 @@ WORDS = [
     "letter",
 ]
 ENCYCLOPEDIA = str(files("harp_plugin") / "data" / "encyclopedia.xml")
+WEIGHTS = {"title": 5.0, "text": 0.25, "anchor_text": 0.5}
+"""Of BM25 over fields where no queries tune it."""
 FIELDED, COSINE, FUSED = "fielded BM25", "cosine", "fielded BM25 + cosine"
 
 
@@ -58,7 +60,7 @@ def ranks_of(frame):
 def assert_fused_by_ranks(folder, tiny_bert, queries):
     """Both systems rank alone; a document gets 1 / (60 + rank) from each, ranks from 1."""
     dataset, index = f"harp:{folder / 'collection'}", folder / "index"
-    bm25 = FieldedBm25(FieldedIndex(dataset, index), num_results=50)
+    bm25 = FieldedBm25(FieldedIndex(dataset, index), WEIGHTS, num_results=50)
     dtype = "bfloat16" if multiplies_bfloat16() else "float32"  # what `harp adapt` takes here
     options = {"dataset": dataset, "index_dir": index, "num_results": 50, "dtype": dtype}
     cosine = DenseCosine(str(tiny_bert), **options)
@@ -69,6 +71,7 @@ def assert_fused_by_ranks(folder, tiny_bert, queries):
                 key = query, docno
                 sums[key] = sums.get(key, 0) + 1 / (61 + rank)
     pipeline = HarpPipeline.load(folder)
+    assert pipeline.pipeline.systems[FIELDED].weights == WEIGHTS
     got = {
         (query, row.docno): row.score
         for query in queries
@@ -124,6 +127,7 @@ def test_all_queries_are_measured_by_folds(tmp_path, tiny_bert, capsys):
     judged = JudgedDataset(f"harp:{folder / 'collection'}/test")
     qids = judged.topics["qid"].tolist()
     assert len(results["per_query"][FUSED]["RR@10"]) == len(qids) == 39
+    assert results["first_stage"]["weights"] == WEIGHTS
     runs = {
         row: read_run(folder / "evaluation" / "runs" / f"{stem}.run")
         for row, stem in ((FIELDED, "fielded-bm25"), (COSINE, "cosine"))

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 __all__ = [
     "BY_RANKS",
     "FEWEST_QUERIES",
+    "FIELD_WEIGHTS",
     "FIRST_STAGE",
     "FUSED",
     "LEARNED",
@@ -47,6 +48,8 @@ FUSED = "fielded BM25 + cosine"
 """The row of the fusion without anything that has learned."""
 BY_RANKS = f"{FUSED}, by ranks"
 """The row of the same, where there are too few queries to choose weights by."""
+FIELD_WEIGHTS = {"title": 5.0, "text": 0.25, "anchor_text": 0.5}
+"""Of BM25 over fields where no queries tune it: they suit other manuals and sites."""
 FEWEST_QUERIES = 25
 """With fewer judged queries, nothing is chosen or measured by them: ten of them would be test."""
 _DENSE = "cosine"
@@ -114,6 +117,7 @@ class Systems:
                 first_stage="fielded-bm25",
                 tuning_dataset=self._tuning,
                 tuning_queries=_TUNING_QUERIES if self._tuning else None,
+                field_weights=None if self._tuning else FIELD_WEIGHTS,
                 first_stages={"BM25": "bm25", **stages},
                 fusions=self._fusions,
                 depth=DEPTH,
@@ -315,8 +319,8 @@ class Systems:
 
     @cached_property
     def _tuned(self) -> dict[str, Any]:
-        """The arguments of BM25 over fields that queries chose."""
-        tuned = self._results.get("first_stage", {})
+        """The arguments of BM25 over fields, which queries chose where there are enough of them."""
+        tuned = self._results.get("first_stage", {"weights": FIELD_WEIGHTS})
         return {name: tuned[name] for name in ("weights", "k1", "b") if name in tuned}
 
     @cached_property
@@ -376,8 +380,7 @@ class Systems:
 
         index, tuned = self._bm25.index, dict(self._tuned)
         if not train_query_count(self.options):
-            weights = tuned.get("weights") or dict.fromkeys(index.fields, 1.0)
-            tuned["weights"] = {**weights, "anchor_text": 0.0}
+            tuned["weights"] = {**tuned["weights"], "anchor_text": 0.0}
         bm25 = FieldedBm25(index, **tuned, num_results=DEPTH)
         systems = {FIRST_STAGE: bm25, _DENSE: self._cosine}
         weight = max(self._chosen["fusion"][_DENSE], _LEAST_WEIGHT) if self._dev else 1.0
