@@ -83,23 +83,21 @@ def main() -> None:
     parser.add_argument("folders", nargs="+", type=Path)
     parser.add_argument("--index-dir", type=Path, required=True)
     options = parser.parse_args()
-    sets = [of for folder in options.folders for of in read(folder, options.index_dir)]
+    sets = [one for folder in options.folders for one in read(folder, options.index_dir)]
     print("| set | queries | 1, 1, 1 | of the other sites | p | of harp adapt | p | they chose |")
     print("|---|---|---|---|---|---|---|---|")
     rows = []
-    for of in sets:
-        chosen = best([other for other in sets if other.site != of.site])
-        rows.append([of.mean(ONES), of.mean(chosen), of.mean(ADAPT)])
+    for one in sets:
+        chosen = best([other for other in sets if other.site != one.site])
+        rows.append([one.mean(ONES), one.mean(chosen), one.mean(ADAPT)])
         cells = [f"{rows[-1][0]:.3f}"]
         for mean, weights in zip(rows[-1][1:], (chosen, ADAPT), strict=True):
-            cells += [f"{mean:.3f}", f"{of.p_value(weights):.1g}"]
-        name = f"{of.site}, {of.kind}"
-        print(f"| {name} | {len(of.topics)} | {' | '.join(cells)} | {chosen} |", flush=True)
+            cells += [f"{mean:.3f}", f"{one.p_value(weights):.1g}"]
+        name = f"{one.site}, {one.kind}"
+        print(f"| {name} | {len(one.topics)} | {' | '.join(cells)} | {chosen} |", flush=True)
     for kind in KINDS:
-        means = np.mean(
-            [row for of, row in zip(sets, rows, strict=True) if of.kind == kind], axis=0
-        )
-        print(kind, "in the mean:", ", ".join(f"{mean:.3f}" for mean in means))
+        of_kind = [row for one, row in zip(sets, rows, strict=True) if one.kind == kind]
+        print(kind, "in the mean:", np.mean(of_kind, axis=0).round(3))
     print("best of all:", best(sets))
 
 
@@ -120,12 +118,10 @@ def read(folder: Path, index_dir: Path) -> list[QuerySet]:
 
 def best(sets: Sequence[QuerySet]) -> Weights:
     """Find the weights with the best mean, both kinds counting alike."""
-    of_kinds = [of_kind for kind in KINDS if (of_kind := [of for of in sets if of.kind == kind])]
+    kinds = [[these for these in sets if these.kind == kind] for kind in KINDS]
 
     def worth(weights: Weights) -> float:
-        return sum(
-            float(np.mean([of.mean(weights) for of in those])) for those in of_kinds if those
-        )
+        return sum(np.mean([one.mean(weights) for one in of_kind]) for of_kind in kinds if of_kind)
 
     return max(GRID, key=worth)
 

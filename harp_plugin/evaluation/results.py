@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -13,7 +14,7 @@ from typing import Any, TypeVar
 import ir_measures
 import numpy as np
 import pandas as pd
-from statsmodels.regression.linear_model import OLS
+from scipy.stats import t as student
 from statsmodels.stats.multitest import multipletests
 
 from ..ranking.ranking_measures import check_judgments, parse_measure
@@ -36,6 +37,8 @@ _COLLECTED = re.compile(r"([a-z]+)-[0-9a-f]{16}")
 """The id of a query that `harp collect` made, which begins with its kind."""
 _WIDTH = 80
 _SIGNIFICANT = 0.05
+_ROUNDING = 1e-9
+"""A standard error that is this small beside the differences is one of rounding."""
 _Row = TypeVar("_Row", bound=Hashable)
 
 
@@ -50,7 +53,7 @@ class Results:
         per_query: row → measure → qid → value.
         means: row → measure → mean over queries.
         p_values: row → measure → p of the two-sided paired t-test against the baseline; None where
-            there is no difference to test.
+            there is nothing to test (see `paired_difference`).
         correction: of the p-values for the number of tests, ``none`` or ``holm``.
         notes: lines below the table.
         groups: qid → group of queries, of `groups_of_queries`; empty where each is its own.
@@ -87,8 +90,8 @@ class Results:
             return self.notes
         return (
             *self.notes,
-            f"tests count queries with the same relevant documents together: {len(qids)} queries, "
-            f"{len(groups)} groups",
+            f"the tests take queries with the same relevant documents as one group: {len(qids)} "
+            f"queries, {len(groups)} groups",
         )
 
     @property
@@ -191,13 +194,17 @@ def averages(per_query: dict[str, dict[str, dict[str, float]]]) -> dict[str, dic
 
 
 def groups_of_queries(qrels: pd.DataFrame) -> dict[str, int]:
-    """Group the queries with the same relevant documents: qid → number of its group.
+    """Group the queries with the same set of relevant documents: qid → number of its group.
 
-    Such queries are no independent observations: who finds a page for one of its titles finds it
-    for others too.
+    Such queries are not independent observations: a system that finds a page for one of its titles
+    finds it for the others too.
     """
-    relevant = qrels[qrels["label"] > 0].groupby("qid")["docno"].agg(frozenset)
-    return dict(zip(relevant.index, pd.factorize(relevant)[0].tolist(), strict=True))
+    relevant: dict[str, set[str]] = {}
+    of_relevant = qrels[qrels["label"] > 0]
+    for qid, docno in zip(of_relevant["qid"], of_relevant["docno"], strict=True):
+        relevant.setdefault(qid, set()).add(docno)
+    numbers: dict[frozenset[str], int] = {}
+    return {qid: numbers.setdefault(frozenset(of), len(numbers)) for qid, of in relevant.items()}
 
 
 def paired_tests(
@@ -228,20 +235,34 @@ def paired_difference(
     """Return p of the two-sided paired t-test, and half the width of the interval of 95 %.
 
     The standard error is robust to groups of queries that are not independent (Liang and Zeger,
-    "Longitudinal data analysis using generalized linear models", 1986), with one degree of freedom
-    less than there are groups. Where each query is its own group, which is so for those that
-    ``groups`` lacks, the test is Student's. Without a difference to test, p is None and the
-    interval 0.
+    "Longitudinal data analysis using generalized linear models", 1986). Large groups tell less than
+    as many small ones, so the degrees of freedom are those of an effective number of groups, (sum
+    of n)² / sum of n² for n queries each, less one (as in Carter, Schnepel and Steigerwald,
+    "Asymptotic behavior of a t-test robust to cluster heterogeneity", 2017). With groups of equal
+    size, the test is Student's on the means of the groups.
+
+    Args:
+        values: qid → value.
+        baseline: the same of the row to compare with.
+        groups: qid → group; a query that is missing is a group of its own.
+
+    Returns:
+        p and the half width; None and 0 where there is nothing to test: no difference, none that
+        varies between groups, or one group.
     """
     differences = np.array([value - baseline[qid] for qid, value in values.items()])
     numbers, names = pd.factorize(pd.Series([groups.get(qid, qid) for qid in values], dtype=object))
-    if len(names) < 2 or not differences.any():
+    if len(names) < 2:
         return None, 0.0
-    fit = OLS(differences, np.ones(len(differences))).fit(
-        cov_type="cluster", cov_kwds={"groups": numbers}, use_t=True
-    )
-    low, high = fit.conf_int(0.05)[0]
-    return float(fit.pvalues[0]), float(high - low) / 2
+    count, mean = len(differences), float(differences.mean())
+    deviations = np.bincount(numbers, differences - mean)
+    effective = count**2 / float((np.bincount(numbers) ** 2).sum())
+    variance = effective / (effective - 1) * float((deviations**2).sum())
+    error = math.sqrt(variance) / count
+    if not error > _ROUNDING * float(np.abs(differences).max()):
+        return None, 0.0
+    p_value = 2 * float(student.sf(abs(mean) / error, effective - 1))
+    return p_value, error * float(student.ppf(0.975, effective - 1))
 
 
 def corrected(

@@ -39,7 +39,7 @@ __all__ = [
 ]
 
 FIRST_STAGE = "fielded BM25"
-"""The row of BM25 over fields, tuned."""
+"""The row of BM25 over fields, tuned where there are queries for it."""
 LEARNED = "learned ranking"
 """The row of the ranker that has learned from the train queries."""
 RERANKED = "with cross-encoder"
@@ -49,7 +49,7 @@ FUSED = "fielded BM25 + cosine"
 BY_RANKS = f"{FUSED}, by ranks"
 """The row of the same, where there are too few queries to choose weights by."""
 FIELD_WEIGHTS = {"title": 5.0, "text": 0.25, "anchor_text": 0.5}
-"""Of BM25 over fields where no queries tune it: they suit other manuals and sites."""
+"""The weights of BM25 over fields where no queries tune it; they suit other manuals and sites."""
 FEWEST_QUERIES = 25
 """With fewer judged queries, nothing is chosen or measured by them: ten of them would be test."""
 _DENSE = "cosine"

@@ -66,8 +66,8 @@ def rows_of(results: Results) -> list[dict[str, Any]]:
     Returns:
         Of each row ``name``; ``means`` (measure → mean over queries); and ``differences`` from the
         baseline over the same queries (measure → ``mean``, ``half_width`` of the interval of 95 %
-        confidence by Student's t, ``p_value`` after the correction, ``is_significant``). The
-        baseline has None for them. Where there is no difference to test, ``half_width`` is 0 and
+        confidence of `paired_difference`, ``p_value`` after the correction, ``is_significant``).
+        The baseline has None for them. Where there is nothing to test, ``half_width`` is 0 and
         ``p_value`` None.
     """
     return [
