@@ -20,6 +20,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
+from statistics import fmean
 
 import numpy as np
 import pandas as pd
@@ -121,7 +122,7 @@ def best(sets: Sequence[QuerySet]) -> Weights:
     kinds = [[these for these in sets if these.kind == kind] for kind in KINDS]
 
     def worth(weights: Weights) -> float:
-        return sum(np.mean([one.mean(weights) for one in of_kind]) for of_kind in kinds if of_kind)
+        return sum(fmean(one.mean(weights) for one in of_kind) for of_kind in kinds if of_kind)
 
     return max(GRID, key=worth)
 
