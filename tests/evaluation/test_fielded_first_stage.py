@@ -2,7 +2,9 @@
 
 import json
 
+import numpy as np
 import pytest
+from scipy.stats import ttest_1samp
 
 from harp_plugin.collections.dataset import JudgedDataset
 from harp_plugin.errors import HarpError
@@ -62,6 +64,18 @@ def test_named_weights(options, tmp_path):
     assert list(results.means) == ["fielded BM25"]
     first_stage = json.loads(results.path.read_text())["first_stage"]
     assert first_stage["weights"] == {"title": 2, "text": 1} and first_stage["k1"] == 1.5
+
+
+def test_queries_of_one_page_are_one_group(options, collection, tmp_path):
+    """With two queries of each page, the test is that of the means of the pages."""
+    queries = ["apple", "pear apple", "pear", "the pear", "plum", "fig quince plum"]
+    write_split(tmp_path / "collection" / "train", {f"p{n}": q for n, q in enumerate(queries)})
+    more = {"dataset": f"{collection}/train", "first_stages": {"BM25": "bm25"}}
+    results = evaluate(options(**more, field_weights={"title": 20, "text": 1}))
+    fielded, bm25 = (list(of["RR@10"].values()) for of in results.per_query.values())
+    of_pages = np.subtract(bm25, fielded).reshape(3, 2).mean(axis=1)
+    assert results.p_values["BM25"]["RR@10"] == pytest.approx(ttest_1samp(of_pages, 0).pvalue)
+    assert results.table.endswith("as one group: 6 queries,\n3 groups")
 
 
 def test_weights_chosen_by_other_queries(options, collection, tmp_path):
