@@ -64,6 +64,8 @@ def test_differences_and_their_intervals(evaluated):
         assert found["is_significant"]
         unchanged = same["differences"][measure]
         assert (unchanged["mean"], unchanged["half_width"]) == (0, 0)
+        one_group = replace(evaluated.results, groups=dict.fromkeys(values["BM25"][measure], 1))
+        assert rows_of(one_group)[1]["differences"][measure]["half_width"] == 0
 
 
 def test_queries_won_and_lost(evaluated):
