@@ -60,11 +60,6 @@ class PassagesOf:
     whole: Documents
     most: int
 
-    @classmethod
-    def ids(cls, docno: str, most: int) -> list[str]:
-        """Return the ids that passages of a document may have."""
-        return [docno] if most == 1 else [f"{docno}%p{number}" for number in range(most)]
-
     @property
     def name(self) -> Any:
         """The name of the documents."""
@@ -84,7 +79,8 @@ class PassagesOf:
     def documents(self) -> Iterator[tuple[str, str]]:
         """Give the id and the text of every passage."""
         for docno, text in self.whole.documents():
-            yield from zip(self.ids(docno, self.most), passages(text, self.most), strict=False)
+            for number, passage in enumerate(passages(text, self.most)):
+                yield docno if self.most == 1 else f"{docno}%p{number}", passage
 
 
 class FrameTexts:

@@ -28,20 +28,13 @@ from ...work.records import changed_file, write_record
 from ...work.writing import whole
 from ..sharing import Shareable
 from ..texts import Documents, check_docnos
+from .documents import DocumentVectors
 from .encoder import Encoder
 
 if TYPE_CHECKING:
-    import pyterrier as pt
     from pyterrier_dr import FlexIndex
 
-__all__ = [
-    "DenseIndex",
-    "best_scores",
-    "open_flex_index",
-    "ordered",
-    "read_index",
-    "search_results",
-]
+__all__ = ["DenseIndex", "open_flex_index", "read_index"]
 
 _KIND = "dense index"
 _FLEX_FILES = ("vecs.f4", "docnos.npids", "pt_meta.json")
@@ -50,8 +43,6 @@ _TEXTS = "texts.npy"
 _OWN = rf"vectors-[0-9a-f]+-\d+\.npy|{'|'.join((*_FLEX_FILES, _TEXTS))}|.*\.faiss(/.*)?|.*\.np_topk"
 """Shards, the files of pyterrier_dr's index, and what it derives from them."""
 _DOCUMENTS_PER_SHARD = 1000
-_DECIMALS = 6
-"""To which scores are rounded, so that the order does not depend on how a product is blocked."""
 
 
 @dataclass(eq=False, repr=False)
@@ -129,23 +120,13 @@ class DenseIndex(Shareable):
         return is_made
 
     def search(self, queries: np.ndarray, count: int) -> list[tuple[np.ndarray, np.ndarray]]:
-        """Compare queries with all documents.
+        """Compare queries with all documents, as `DocumentVectors.search` does."""
+        return self._vectors_of_documents.search(queries, count)
 
-        Args:
-            queries: their vectors, (queries, dimensions).
-            count: how many documents are found for each.
-
-        Returns:
-            For each query the docnos (objects) and the scores (float64) of the best documents, best
-            first, and equal scores by docno.
-        """
-        frame = pd.DataFrame({"qid": map(str, range(len(queries))), "query_vec": list(queries)})
-        retriever = self.flex.np_retriever(num_results=min(count, len(self.flex)))
-        results = ordered(search_results(retriever, frame))
-        return [
-            (rows["docno"].to_numpy(), rows["score"].to_numpy())
-            for _, rows in results.groupby("qid", sort=False)
-        ]
+    @cached_property
+    def _vectors_of_documents(self) -> DocumentVectors:
+        most = self.artifact.provenance.settings.get("max_passages", 1)
+        return DocumentVectors.read(self.flex, most)
 
     def _encode(self) -> tuple[list[str], list[int]]:
         """Encode this host's shards; return the docnos and hashes of the texts of all documents."""
@@ -248,48 +229,3 @@ def open_flex_index(folder: Path) -> FlexIndex:
     from pyterrier_dr import FlexIndex
 
     return FlexIndex(str(folder), verbose=False)
-
-
-def best_scores(queries: np.ndarray, vectors: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Score documents by the best of their passages.
-
-    Args:
-        queries: (results, dimensions) vectors of queries.
-        vectors: (passages, dimensions).
-        rows: (results, most passages) the numbers of the vectors of each result, -1 for none.
-
-    Returns:
-        (results,) float64.
-    """
-    scores = np.full(len(queries), -np.inf)
-    for numbers in rows.T:
-        there = np.flatnonzero(numbers >= 0)
-        products = np.einsum("ij,ij->i", queries[there], vectors[numbers[there]])
-        scores[there] = np.maximum(scores[there], products.astype(np.float64).round(_DECIMALS))
-    return scores
-
-
-def search_results(retriever: pt.Transformer, queries: pd.DataFrame) -> pd.DataFrame:
-    """Search; pyterrier_dr gives arrays for numbers where a query has fewer than two results."""
-    try:
-        results = pd.DataFrame(retriever(queries))
-    except ValueError:
-        parts = (retriever(queries.iloc[[number]]) for number in range(len(queries)))
-        results = pd.concat(map(pd.DataFrame, parts), ignore_index=True)
-    if results["score"].dtype != object:
-        return results
-    columns = ["docno", "docid", "score", "rank"]
-    values = {name: np.hstack(results[name].tolist()) for name in columns}
-    rows = np.repeat(np.arange(len(results)), results["score"].map(np.size))
-    return results.iloc[rows].reset_index(drop=True).assign(**values)
-
-
-def ordered(results: pd.DataFrame) -> pd.DataFrame:
-    """Order equal scores by docno, and the queries as they were asked."""
-    numbers = {qid: number for number, qid in enumerate(dict.fromkeys(results["qid"]))}
-    score = results["score"].astype(np.float64).round(_DECIMALS)
-    result = results.assign(score=score, _query=results["qid"].map(numbers))
-    order, is_ascending = ["_query", "score", "docno"], [True, False, True]
-    result = result.sort_values(order, ascending=is_ascending, ignore_index=True)
-    rank = result.groupby("qid", sort=False).cumcount()
-    return result.drop(columns="_query").assign(rank=rank.astype(np.int64))

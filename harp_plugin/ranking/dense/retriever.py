@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import KW_ONLY, dataclass
 from os import PathLike, fspath
 from pathlib import Path
@@ -16,21 +16,22 @@ from ...errors import HarpError
 from ...options import Count, checked
 from ..base import LazyTransformer
 from ..frames import rerank_frame, result_frame, with_cutoff
-from ..texts import PassagesOf, column_texts
+from ..texts import column_texts
 from ..tokens import distinct
+from .documents import DECIMALS, DocumentVectors
 from .encoder import Encoder
-from .index import best_scores, open_flex_index, ordered, read_index, search_results
+from .index import open_flex_index, read_index
 
 __all__ = ["ALGORITHMS", "HarpRetriever"]
 
+_EXACT = "exact"
 ALGORITHMS = {
-    "exact": "np_retriever",
     "torch": "torch_retriever",
     "faiss": "faiss_flat_retriever",
     "hnsw": "faiss_hnsw_retriever",
     "ivf": "faiss_ivf_retriever",
 }
-"""Ways to search, each with the method of pyterrier_dr's ``FlexIndex`` that does it."""
+"""Other ways to search, each with the method of pyterrier_dr's ``FlexIndex`` that does it."""
 _FEW_VECTORS = 1000
 """With fewer, ``ivf`` searches all of its lists: one of them has too few of the results."""
 
@@ -50,9 +51,9 @@ class HarpRetriever(LazyTransformer):
         num_results: results for each query.
         model: the encoder, where its folder was moved.
         device: such as ``cpu`` or ``cuda:1``, for the queries; by default CUDA where there is one.
-        options: further arguments of pyterrier_dr's method, such as ``ef_search`` of
-            ``hnsw`` or ``n_probe`` of ``ivf``, which by default searches all of fewer than 1,000
-            vectors.
+        options: further arguments of pyterrier_dr's method, such as ``ef_search`` of ``hnsw`` or
+            ``n_probe`` of ``ivf``, which by default searches all of fewer than 1,000 vectors;
+            ``exact`` has none.
 
     Raises:
         HarpError: an argument makes no sense. A missing index or model is an error only when it is
@@ -69,8 +70,10 @@ class HarpRetriever(LazyTransformer):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        checked("algorithm", Literal[tuple(ALGORITHMS)], self.algorithm)
+        checked("algorithm", Literal[_EXACT, *ALGORITHMS], self.algorithm)
         checked("num_results", Count, self.num_results)
+        if self.algorithm == _EXACT and self.options:
+            raise HarpError("algorithm exact has no options: name another, or leave them out")
         self.index = fspath(getattr(self.index, "path", self.index))
         self.model = None if self.model is None else fspath(self.model)
 
@@ -94,22 +97,24 @@ class HarpRetriever(LazyTransformer):
         if inp.empty:
             return result_frame(inp, []) if v.mode == "retrieve" else rerank_frame(inp, np.zeros(0))
         with self._lock:
-            flex, encoder, retriever = self._open()
+            encoder, retriever = self._open()
             query_of, queries = distinct(column_texts(inp, "query"))
             # A pipeline may search for queries and then rerank results of the same ones.
             key = self._comparison_key(), tuple(queries)
-            vectors = self._make_once("queries", key, lambda: encoder.queries(queries))[query_of]
-            if v.mode == "retrieve":
-                searched = inp.assign(query_vec=pd.Series(list(vectors), inp.index))
-                found = search_results(retriever, searched).drop(columns=["docid"])
-                return ordered(found) if self._most_passages == 1 else self._of_best(found)
-            return rerank_frame(inp, self._scores(flex, vectors, inp["docno"].to_numpy()))
+            vectors = self._make_once("queries", key, lambda: encoder.queries(queries))
+            if v.mode == "rerank":
+                numbers = self._numbers(inp["docno"])
+                return rerank_frame(inp, self._documents.scores(vectors, query_of, numbers))
+            if retriever is None:
+                found = self._documents.search(vectors, self.num_results)
+                return result_frame(inp, [found[query] for query in query_of])
+            searched = inp.assign(query_vec=pd.Series(list(vectors[query_of]), inp.index))
+            return self._of_best(_search(retriever, searched).drop(columns=["docid"]))
 
     def has(self, docnos: Iterable[str]) -> bool:
         """Return whether the index has all these documents."""
         with self._lock:
-            names = self._open()[0].docnos()
-            return bool((self._rows(names, list(docnos))[:, 0] >= 0).all())
+            return bool((self._documents.numbers(docnos) >= 0).all())
 
     def fuse_rank_cutoff(self, k: int) -> pt.Transformer | None:
         """Make one transformer of ``self % k``."""
@@ -126,36 +131,40 @@ class HarpRetriever(LazyTransformer):
         made_from = record["settings"] | record["inputs"]
         return made_from | {"algorithm": self.algorithm, "options": self.options}
 
-    def _scores(self, flex: Any, queries: np.ndarray, docnos: np.ndarray) -> np.ndarray:
-        """(rows,) the score of each row, by the vectors of its query and its document."""
-        names, vectors, _ = flex.payload()
-        document_of, distinct_docnos = distinct(docnos.tolist())
-        rows = self._rows(names, distinct_docnos)
-        if (missing := rows[:, 0] < 0).any():
-            raise HarpError(f"{self.index} has no document {distinct_docnos[missing.argmax()]}")
-        return best_scores(queries, vectors, rows[document_of])
+    def _numbers(self, docnos: Iterable[str]) -> np.ndarray:
+        """(docnos,) the numbers of documents of the index."""
+        numbers = self._documents.numbers(docnos)
+        if (missing := numbers < 0).any():
+            raise HarpError(f"{self.index} has no document {[*docnos][missing.argmax()]}")
+        return numbers
 
     def _of_best(self, found: pd.DataFrame) -> pd.DataFrame:
         """Give each document of a search the score of its best passage."""
+        if self._most_passages == 1:
+            return _ordered(found)
         docnos = found["docno"].str.rpartition("%p")[0]
-        best = ordered(found.assign(docno=docnos)).drop_duplicates(["qid", "docno"])
-        return ordered(best.groupby("qid", sort=False).head(self.num_results))
-
-    def _rows(self, names: Any, docnos: Sequence[str]) -> np.ndarray:
-        """(docnos, passages) the rows of documents in an index, -1 where it has none."""
-        most = self._most_passages
-        ids = [name.encode() for docno in docnos for name in PassagesOf.ids(docno, most)]
-        return np.reshape(names.inv[np.array(ids, dtype="S")], (len(docnos), most))
+        best = _ordered(found.assign(docno=docnos)).drop_duplicates(["qid", "docno"])
+        return _ordered(best.groupby("qid", sort=False).head(self.num_results))
 
     @property
     def _most_passages(self) -> int:
         """How many passages a document of the index has at most."""
         return self._make_once("most", self.index, lambda: self.settings.get("max_passages", 1))
 
-    def _open(self) -> tuple[Any, Encoder, Any]:
+    @property
+    def _documents(self) -> DocumentVectors:
+        """All documents, which are read where a search needs their names."""
+
+        def read() -> DocumentVectors:
+            most = self._most_passages
+            return DocumentVectors.read(open_flex_index(Path(self.index)), most)
+
+        return self._make_once("documents", self.index, read)
+
+    def _open(self) -> tuple[Encoder, Any]:
         return self._make_once("opened", self._comparison_key(), self._load)
 
-    def _load(self) -> tuple[Any, Encoder, Any]:
+    def _load(self) -> tuple[Encoder, Any]:
         record = read_index(Path(self.index))
         options = {name: record["settings"][name] for name in Encoder.SETTINGS}
         encoder = Encoder(fspath(self.model or record["encoder"]), device=self.device, **options)
@@ -164,10 +173,11 @@ class HarpRetriever(LazyTransformer):
                 f"{encoder.model} is not the encoder that made {self.index}, or was changed since: "
                 "name that one, or make the index again"
             )
-        flex = open_flex_index(Path(self.index))
-        return flex, encoder, self._retriever(flex)
+        return encoder, None if self.algorithm == _EXACT else self._retriever()
 
-    def _retriever(self, flex: Any) -> pt.Transformer:
+    def _retriever(self) -> pt.Transformer:
+        """Return the search of pyterrier_dr, for passages where the index has them."""
+        flex = open_flex_index(Path(self.index))
         method, options = getattr(flex, ALGORITHMS[self.algorithm]), self.options or {}
         if self.algorithm == "ivf" and len(flex) < _FEW_VECTORS:
             options = {"n_list": 1, "n_probe": len(flex), **options}
@@ -220,3 +230,29 @@ def _keep_graph(retriever: Any, folder: Path) -> None:
         temporary = path.with_suffix(".new")
         faiss.write_index(retriever.faiss_index, str(temporary))
         temporary.replace(path)
+
+
+def _search(retriever: pt.Transformer, queries: pd.DataFrame) -> pd.DataFrame:
+    """Search; pyterrier_dr gives arrays for numbers where a query has fewer than two results."""
+    try:
+        results = pd.DataFrame(retriever(queries))
+    except ValueError:
+        parts = (retriever(queries.iloc[[number]]) for number in range(len(queries)))
+        results = pd.concat(map(pd.DataFrame, parts), ignore_index=True)
+    if results["score"].dtype != object:
+        return results
+    columns = ["docno", "docid", "score", "rank"]
+    values = {name: np.hstack(results[name].tolist()) for name in columns}
+    rows = np.repeat(np.arange(len(results)), results["score"].map(np.size))
+    return results.iloc[rows].reset_index(drop=True).assign(**values)
+
+
+def _ordered(results: pd.DataFrame) -> pd.DataFrame:
+    """Order equal scores by docno, and the queries as they were asked."""
+    numbers = {qid: number for number, qid in enumerate(dict.fromkeys(results["qid"]))}
+    score = results["score"].astype(np.float64).round(DECIMALS)
+    result = results.assign(score=score, _query=results["qid"].map(numbers))
+    order, is_ascending = ["_query", "score", "docno"], [True, False, True]
+    result = result.sort_values(order, ascending=is_ascending, ignore_index=True)
+    rank = result.groupby("qid", sort=False).cumcount()
+    return result.drop(columns="_query").assign(rank=rank.astype(np.int64))

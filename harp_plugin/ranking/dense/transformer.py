@@ -21,8 +21,9 @@ from ..base import ModelTransformer
 from ..frames import rerank_frame, result_frame, with_cutoff
 from ..texts import PassagesOf, column_texts
 from ..tokens import distinct
+from .documents import DocumentVectors
 from .encoder import Encoder
-from .index import DenseIndex, best_scores
+from .index import DenseIndex
 from .retriever import HarpRetriever
 from .vectors import LibraryVectors
 
@@ -163,11 +164,10 @@ class DenseCosine(ModelTransformer):
         loaded = not isinstance(self.model, str)
         encoder = LibraryVectors(self.model, self.batch_size, True) if loaded else self.encoder
         parts = [passages(text, self.max_passages) for text in self.texts.read(keys, frame)]
-        vectors = encoder.documents(list(chain.from_iterable(parts)))
-        rows = np.full((len(parts), self.max_passages), -1)
-        number = np.arange(self.max_passages)
-        rows[number < np.array([*map(len, parts)])[:, None]] = np.arange(len(vectors))
-        return best_scores(encoder.queries(queries)[query_of], vectors, rows[document_of])
+        starts = np.cumsum([0, *map(len, parts[:-1])])
+        vectors = encoder.documents([*chain.from_iterable(parts)])
+        documents = DocumentVectors(vectors, starts, pd.RangeIndex(len(parts)))
+        return documents.scores(encoder.queries(queries), query_of, document_of)
 
     def _comparison_key(self) -> tuple[Any, ...]:
         search = self.texts.name, self.texts.fields, str(self.index_dir), self.num_results

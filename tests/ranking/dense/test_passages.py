@@ -125,6 +125,25 @@ def test_a_missing_document_is_named(index):
     assert HarpRetriever(index).has(["d5", "d7"]) and not HarpRetriever(index).has(["d500"])
 
 
+def test_a_docno_may_look_like_that_of_a_passage(model, tmp_path):
+    pages = {"a": "river " * 100, "a%p0": "stone " * 100, "a%p1": "river stone"}
+    lines = (
+        json.dumps({"doc_id": docno, "title": "", "text": text, "anchor_text": ""})
+        for docno, text in pages.items()
+    )
+    (tmp_path / "documents.jsonl").write_text("".join(f"{line}\n" for line in lines))
+    options = {"index_dir": tmp_path, "text_field": "text", "max_passages": MOST}
+    found = DenseCosine(model, dataset=f"harp:{tmp_path}", **options)(TOPICS)
+    assert found.groupby("qid")["docno"].apply(sorted).tolist() == [[*pages]] * 2
+    encoder = SentenceTransformer(model, device="cpu")
+    for _, row in found.iterrows():
+        query, parts = (
+            encoder.encode(row["query"]),
+            encoder.encode(passages(pages[row["docno"]], MOST)),
+        )
+        assert row["score"] == pytest.approx((parts @ query).max(), abs=1e-4)
+
+
 def test_each_number_of_passages_has_an_index_of_its_own(dataset, model, tmp_path):
     options = {"dataset": dataset, "index_dir": tmp_path, "text_field": "text", "num_results": 5}
     one, four = (DenseCosine(model, max_passages=most, **options) for most in (1, MOST))

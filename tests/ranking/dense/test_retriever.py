@@ -233,6 +233,8 @@ def test_wrong_arguments(index, dataset, model, tmp_path, capsys):
         HarpRetriever(index, algorithm="fast")
     with pytest.raises(HarpError, match="num_results"):
         HarpRetriever(index, num_results=0)
+    with pytest.raises(HarpError, match="algorithm exact has no options"):
+        HarpRetriever(index, options={"ef_search": 4})
     with pytest.raises(HarpError, match=r"algorithm hnsw: .*ef_serch"):
         HarpRetriever(index, algorithm="hnsw", options={"ef_serch": 4})(TOPICS)
     assert make(dataset, tmp_path / "none", tmp_path / "index") == 2
@@ -296,7 +298,7 @@ def test_a_small_index_gives_all_its_documents(documents, model, tmp_path):
     index = small_index([f"d{number}" for number in range(documents)], model, tmp_path)
     exact = HarpRetriever(index).transform(TOPICS)
     assert exact.groupby("qid").size().to_dict() == {"1": documents, "2": documents}
-    for algorithm in ALGORITHMS:
+    for algorithm in ["exact", *ALGORITHMS]:
         for count in (1000, 4):
             retriever = HarpRetriever(index, algorithm=algorithm, num_results=count)
             found = retriever.transform(TOPICS)
