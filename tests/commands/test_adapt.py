@@ -136,16 +136,21 @@ def test_in_a_short_budget_no_model_is_trained(command, learns, gains, monkeypat
     arguments, folder = command
     short = folder.with_name(f"short-{learns}-{gains}")
     own = {"--queries": short.with_suffix(".tsv"), "--qrels": short.with_suffix(".qrels")}
-    own["--queries"].write_text("a\tannotator agreement\nb\tcranfield\nc\tnot judged\n")
-    judged = "a 0 Inter-annotator_agreement 1\nb 0 Cranfield_experiments 1\n"
+    own["--queries"].write_text(
+        "a\tannotator agreement\nb\tcranfield\nc\tnot judged\nd\tcranfield experiments\n"
+    )
+    pages = {"a": "Inter-annotator_agreement", "b": "Cranfield_experiments"}
+    pages["d"] = pages["b"]
+    judged = "".join(f"{query} 0 {page} 1\n" for query, page in pages.items())
     own["--qrels"].write_text(judged)
     arguments = [str(short) if word == str(folder) else word for word in arguments]
     arguments += [str(word) for pair in own.items() for word in pair]
     assert main(arguments) == 0
     output = capsys.readouterr().out
-    assert f"\n2 queries of {own['--queries']}, top 50\n" in output
+    assert f"\n3 queries of {own['--queries']}, top 50\n" in output
+    assert "as one group: 3 queries, 2 groups" in " ".join(output.split())
     measured = json.loads((short / "own-queries.json").read_text())
-    assert measured["fielded BM25"]["RR@10"] == {"a": 1, "b": 1}
+    assert measured["fielded BM25"]["RR@10"] == dict.fromkeys(pages, 1)
     own["--qrels"].write_text(f"{judged}b 0 No_such_page 1\n")
     assert main(arguments) == 2
     assert "judges 'No_such_page', which is no document of the corpus" in capsys.readouterr().err
