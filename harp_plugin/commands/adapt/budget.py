@@ -41,6 +41,12 @@ _SECONDS_OF_A_TOKEN = 1.7e-4
 """That an encoder of MiniLM's size takes in float32 on two cores of Zen 4."""
 _SHARE_OF_ENCODING = 0.65
 """Of the budget, at most."""
+_FIRST_SECONDS = 600
+_SHARE_OF_PASSAGES = 0.1
+"""Of what the budget has beyond ten minutes, for more than the beginning of each document.
+
+A cross-encoder gains more in that time.
+"""
 _SECONDS_OF_A_DOCUMENT = 0.008
 """Less of it for each document, which takes time in the other steps too."""
 _ENCODED_LENGTHS = (128, 64, 32)
@@ -111,16 +117,19 @@ def encoder_reading(dataset: str, budget: float) -> dict[str, Any]:
 
     Returns:
         The most that is encoded in two thirds of the budget, less 8 ms for each document: up to 64
-        passages of each with 128 tokens, otherwise its first 128, 64 or 32 tokens. They are the
-        arguments ``max_length`` and ``max_passages`` of `DenseCosine`.
+        passages of each with 128 tokens, where two thirds of the first ten minutes and a tenth of
+        the others suffice; otherwise its first 128, 64 or 32 tokens. They are the arguments
+        ``max_length`` and ``max_passages`` of `DenseCosine`.
     """
     words = _word_counts(dataset, Dataset(dataset).documents_hash)
-    seconds = _SHARE_OF_ENCODING * budget - _SECONDS_OF_A_DOCUMENT * len(words)
+    others = _SECONDS_OF_A_DOCUMENT * len(words)
+    first = min(budget, _FIRST_SECONDS)
+    for_passages = _SHARE_OF_ENCODING * first + _SHARE_OF_PASSAGES * (budget - first) - others
     parts = np.ceil((words - COMMON_WORDS) / OWN_WORDS).clip(min=1)
     for most in _PASSAGES:
-        if parts.clip(max=most).sum() * _SECONDS_OF_A_PASSAGE <= seconds:
+        if parts.clip(max=most).sum() * _SECONDS_OF_A_PASSAGE <= for_passages:
             return {"max_length": _ENCODED_LENGTHS[0], "max_passages": most}
-    each = seconds / len(words) / _SECONDS_OF_A_TOKEN
+    each = (_SHARE_OF_ENCODING * budget - others) / len(words) / _SECONDS_OF_A_TOKEN
     length = next((length for length in _ENCODED_LENGTHS if length <= each), _ENCODED_LENGTHS[-1])
     return {"max_length": length, "max_passages": 1}
 
