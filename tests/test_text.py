@@ -2,7 +2,6 @@
 
 import bz2
 import re
-import time
 import unicodedata
 from itertools import groupby
 
@@ -170,9 +169,8 @@ def test_words_of_real_text(shared_data, file):
     assert words(text) == expected
 
 
+@pytest.mark.timeout(30)
 def test_time_grows_with_the_length_alone():
-    start = time.perf_counter()
     for text in ("\u0301" * 100_000, "'" * 100_000, "a'" * 50_000, "ก\u0e31" * 50_000):
         assert sum(match.end() - match.start() for match in WORD.finditer(text)) <= len(text)
         normalize_anchor(text)
-    assert time.perf_counter() - start < 5

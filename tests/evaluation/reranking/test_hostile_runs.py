@@ -2,7 +2,6 @@
 
 import gzip
 import os
-import time
 
 import pyterrier as pt
 import pytest
@@ -13,10 +12,9 @@ from harp_plugin.evaluation.options import RerankOptions
 from harp_plugin.evaluation.reranking import rerank
 from harp_plugin.evaluation.runs import read_run
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(120)]
 
 DATASET = "harp-encyclopedia"
-SECONDS = 10
 GOOD = b"{q} Q0 {d} 0 1.5 x\n"
 HOSTILE = {
     "empty": (b"", "is empty"),
@@ -89,10 +87,8 @@ def refused(tiny_bert, tmp_path):
             quiet=True,
             **options,
         )
-        start = time.monotonic()
         with pytest.raises(HarpError) as raised:
             rerank(str(run), given)
-        assert time.monotonic() - start < SECONDS
         assert not output.exists() and not output.with_name(f"{output.name}.json").exists()
         message = one_line(raised.value)
         assert len(message) <= 1300 and message.isprintable() and "\n" not in message
