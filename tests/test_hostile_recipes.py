@@ -7,7 +7,7 @@ import pytest
 
 from harp_plugin.cli import main
 
-pytestmark = pytest.mark.timeout(60)
+pytestmark = pytest.mark.timeout(20, func_only=True)
 
 DEEP = 4 * 10**4
 NEEDED = {

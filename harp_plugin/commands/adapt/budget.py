@@ -116,10 +116,10 @@ def encoder_reading(dataset: str, budget: float) -> dict[str, Any]:
         budget: seconds for all of the command.
 
     Returns:
-        The most that is encoded in two thirds of the budget, less 8 ms for each document: up to 64
-        passages of each with 128 tokens, where two thirds of the first ten minutes and a tenth of
-        the others suffice; otherwise its first 128, 64 or 32 tokens. They are the arguments
-        ``max_length`` and ``max_passages`` of `DenseCosine`.
+        The arguments ``max_length`` and ``max_passages`` of `DenseCosine`. Up to 64 passages of
+        each document, of 128 tokens, have two thirds of the first ten minutes of the budget and a
+        tenth of the rest. Where that is one passage, the first 128, 64 or 32 tokens of a document
+        have two thirds of the budget. Both are less 8 ms for each document.
     """
     words = _word_counts(dataset, Dataset(dataset).documents_hash)
     others = _SECONDS_OF_A_DOCUMENT * len(words)

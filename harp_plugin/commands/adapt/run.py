@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["adapt"]
 
 _SECONDS_OF_A_QUERY = 14.4
-"""Seconds of the budget for each query of a kind in dev, and in test: 250 to 500 of each at most.
+"""Of the budget, for each query that may be drawn: 250 to 500 of each kind, for dev and for test.
 
 The first budget decides."""
 _MOST_TRAIN_QUERIES = 5000

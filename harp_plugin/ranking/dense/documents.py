@@ -124,9 +124,17 @@ class DocumentVectors:
     def _best(
         self, numbers: np.ndarray, scores: np.ndarray, first: int, of_block: np.ndarray, count: int
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return the best of what a query has found and of a block, whose first document is named.
+        """Choose the best of the documents that a query has found before, and of a block.
 
-        Both have (documents,) numbers of documents and their scores.
+        Args:
+            numbers: (found,) the numbers of the documents that were found before.
+            scores: (found,) their scores.
+            first: the number of the first document of the block.
+            of_block: (documents,) the scores of its documents.
+            count: how many are chosen.
+
+        Returns:
+            The numbers and the scores of the chosen documents, best first.
         """
         numbers = np.append(numbers, np.arange(first, first + len(of_block)))
         scores = np.append(scores, of_block)

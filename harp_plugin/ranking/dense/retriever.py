@@ -31,7 +31,7 @@ ALGORITHMS = {
     "hnsw": "faiss_hnsw_retriever",
     "ivf": "faiss_ivf_retriever",
 }
-"""Other ways to search, each with the method of pyterrier_dr's ``FlexIndex`` that does it."""
+"""Ways to search other than ``exact``: each is a method of pyterrier_dr's ``FlexIndex``."""
 _FEW_VECTORS = 1000
 """With fewer, ``ivf`` searches all of its lists: one of them has too few of the results."""
 

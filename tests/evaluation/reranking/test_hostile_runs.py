@@ -12,7 +12,7 @@ from harp_plugin.evaluation.options import RerankOptions
 from harp_plugin.evaluation.reranking import rerank
 from harp_plugin.evaluation.runs import read_run
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(20, func_only=True)]
 
 DATASET = "harp-encyclopedia"
 GOOD = b"{q} Q0 {d} 0 1.5 x\n"
