@@ -15,7 +15,7 @@ import torch
 
 from ..errors import HarpError
 from ..models.devices import device_queue
-from ..work.processes import UNGUARDED, results_in_order, start_worker
+from ..work.processes import UNGUARDED, refuse_while_importing, results_in_order, start_worker
 from .batches import Batch, BatchOutputs
 from .forward import Forward
 
@@ -43,6 +43,7 @@ class Workers:
     """
 
     def __init__(self, load: Callable[[str], Forward], devices: Sequence[str]) -> None:
+        refuse_while_importing()
         context, free = get_context("spawn"), device_queue(devices)
         threads = max(1, torch.get_num_threads() // len(devices))
         self._count = len(devices)

@@ -9,7 +9,7 @@ from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 
 from ..errors import HarpError
-from .processes import UNGUARDED, R, S, results_in_order, start_worker
+from .processes import UNGUARDED, R, S, refuse_while_importing, results_in_order, start_worker
 from .sql.engine import EngineOptions
 
 __all__ = ["map_shards"]
@@ -45,6 +45,7 @@ def map_shards(
     if workers <= 1:
         yield from map(fn, shards)
         return
+    refuse_while_importing()
     context = multiprocessing.get_context("spawn")
     before = set(multiprocessing.active_children())
     with ProcessPoolExecutor(workers, context, _begin, (begin,)) as pool:

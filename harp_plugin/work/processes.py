@@ -14,12 +14,15 @@ from contextlib import contextmanager
 from multiprocessing import connection, forkserver
 from typing import Any, TypeVar
 
+from ..errors import HarpError
+
 __all__ = [
     "UNGUARDED",
     "R",
     "S",
     "folder_of_workers",
     "importing_once",
+    "refuse_while_importing",
     "results_in_order",
     "start_worker",
 ]
@@ -28,6 +31,19 @@ UNGUARDED = "the script starts work when it is imported: put that below if __nam
 """A reason for which worker processes end at once, as errors give it."""
 S = TypeVar("S")
 R = TypeVar("R")
+
+
+def refuse_while_importing() -> None:
+    """Refuse to start workers in a worker that still imports the script of its parent process.
+
+    What an executor makes there would leak when the parent ends that worker, and Python's warning
+    of the leak would be the last line that the user sees.
+
+    Raises:
+        HarpError: the script starts work when it is imported.
+    """
+    if getattr(multiprocessing.current_process(), "_inheriting", False):
+        raise HarpError(UNGUARDED)
 
 
 def start_worker() -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from harp_plugin.errors import HarpError
 from harp_plugin.work.map_shards import map_shards
+from harp_plugin.work.processes import UNGUARDED
 
 
 def slow_square(number):
@@ -72,7 +73,8 @@ def test_a_script_that_starts_work_when_it_is_imported(tmp_path):
         "print(list(map_shards(abs, [1, -2], None, 2)))\n"
     )
     ran = subprocess.run([sys.executable, script], capture_output=True, text=True, check=False)
-    assert "below if __name__ == '__main__'" in ran.stderr.splitlines()[-1]
+    assert UNGUARDED in ran.stderr.splitlines()[-1]
+    assert ran.stderr.count(UNGUARDED) > 1  # a worker gives it too, and starts no others
 
 
 @pytest.mark.parametrize("workers", [1, 2])
