@@ -113,6 +113,18 @@ def tiny_bert(wordy_bert) -> Path:
     return wordy_bert
 
 
+@pytest.fixture(scope="session")
+def bert_of_few_words(wordy_bert, shared_folder) -> Path:
+    """The same of some four thousand pieces, which loads several times as fast."""
+    from random_bert import save_random_bert
+
+    words = (
+        "anchor cat dog graph link music node page paper query rank retrieval stone text tree web"
+    )
+    name = "tiny-bert-for-ranking"
+    return shared_folder(name, lambda folder: save_random_bert(wordy_bert, folder, words))
+
+
 @pytest.fixture
 def tokenizer(tiny_bert):
     """The tiny BERT's tokenizer."""

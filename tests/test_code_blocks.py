@@ -17,6 +17,8 @@ import pytest
 from harp_plugin.commands.schema import parsers, recipe_schema
 from harp_plugin.options_parser import recipe_names
 
+PARSERS = parsers()
+RECIPE_SCHEMA = recipe_schema(PARSERS)
 ROOT = Path(__file__).parents[1]
 GENERATED = {"docs/measured.md", "docs/changes.md"}
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
@@ -64,7 +66,7 @@ def commands(block):
 
 
 def known_flags(command):
-    options = parsers()[command].options
+    options = PARSERS[command].options
     names = {name for option in options for name in (option.name, *option.names)}
     return {f"--{name}" for name in names} | {f"--{name.replace('_', '-')}" for name in names}
 
@@ -102,7 +104,7 @@ def test_recipes_are_valid(block):
     except json.JSONDecodeError:
         found = json.loads(f"{{{block}}}")  # a part of a recipe
     if "query" not in found:  # Tevatron's JSON lines
-        jsonschema.Draft7Validator(recipe_schema(parsers())).validate(found)
+        jsonschema.Draft7Validator(RECIPE_SCHEMA).validate(found)
 
 
 @pytest.mark.parametrize("block", blocks("python"))

@@ -134,7 +134,7 @@ def test_a_transformer_without_pyterrier_names_the_extra(name):
     ("command", "module", "extra"),
     [
         ("build", "pandas", "build"),
-        ("finetune", "pyarrow", "train"),
+        pytest.param("finetune", "pyarrow", "train", marks=pytest.mark.slow),
         ("rerank", "pandas", "pyterrier"),
         ("adapt", "pandas", "all"),
     ],

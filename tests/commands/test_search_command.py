@@ -1,5 +1,6 @@
 """`harp search`: results of the saved pipeline, as text, as JSON, and at a prompt."""
 
+import io
 import json
 import os
 import pty
@@ -7,7 +8,6 @@ import re
 import select
 import shutil
 import signal
-import subprocess
 import sys
 
 import pytest
@@ -103,26 +103,16 @@ def test_other_folders_are_told(adapted, tmp_path, capsys):
     assert "no collection harp:" in capsys.readouterr().err
 
 
-def test_lines_of_the_input_are_queries(adapted):
-    done = subprocess.run(
-        [sys.executable, "-m", "harp_plugin.cli", "search", adapted, "--results", "1"],
-        input="install a network\n\n?!\nremove\n",
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
-    assert done.returncode == 0
-    assert re.findall("^ 1  (.*)", done.stdout, re.MULTILINE) == ["Install", "Remove"]
-    assert "harp: error: the query '?!' has no word" in done.stderr
-    done = subprocess.run(
-        [sys.executable, "-m", "harp_plugin.cli", "search", adapted, "--json"],
-        input="install a network\nremove\n",
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
-    titles = [json.loads(line)[0]["title"] for line in done.stdout.splitlines()]
-    assert titles == ["Install", "Remove"]
+def test_lines_of_the_input_are_queries(adapted, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "stdin", io.StringIO("install a network\n\n?!\nremove\n"))
+    assert main(["search", str(adapted), "--results", "1"]) == 0
+    said = capsys.readouterr()
+    assert re.findall("^ 1  (.*)", said.out, re.MULTILINE) == ["Install", "Remove"]
+    assert "harp: error: the query '?!' has no word" in said.err
+    monkeypatch.setattr(sys, "stdin", io.StringIO("install a network\nremove\n"))
+    assert main(["search", str(adapted), "--json"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [json.loads(line)[0]["title"] for line in lines] == ["Install", "Remove"]
 
 
 @pytest.mark.integration

@@ -94,14 +94,15 @@ def test_what_is_refused(address, path, request_, status, said):
 @pytest.mark.parametrize("length", ["Content-Length: 1048576", "Transfer-Encoding: chunked"])
 def test_a_body_of_a_megabyte_is_refused_before_it_is_read(length, address):
     url = urlsplit(address)
-    head = f"POST /api/search?q=a HTTP/1.1\r\nHost: {url.netloc}\r\n{length}\r\n\r\n"
+    head = f"POST /api/search?q=a HTTP/1.1\r\nHost: {url.netloc}\r\nConnection: close\r\n"
     with socket.create_connection((url.hostname, url.port), timeout=30) as client:
-        client.sendall(head.encode())
+        client.sendall(f"{head}{length}\r\n\r\n".encode())
         answer = b"".join(iter(lambda: client.recv(4096), b""))
     assert answer.startswith(b"HTTP/1.1 413 ") and b"a request has no body here" in answer
     assert get(f"{address}/api/search?q=install")[0] == 200
 
 
+@pytest.mark.slow
 def test_a_killed_server_starts_again_on_its_port(adapted):
     with started(adapted) as (process, address):
         before = get(f"{address}/api/search?q=install")

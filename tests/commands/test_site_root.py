@@ -29,7 +29,9 @@ def source(tmp_path):
 
 
 def built(source, folder, *roots):
-    options = BuildOptions(output_dir=str(folder), stages=["corpus", "graph"], quiet=True)
+    options = BuildOptions(
+        output_dir=str(folder), stages=["corpus", "graph"], workers=1, quiet=True
+    )
     manifests = build([source], options, CorpusOptions(site_root=list(roots)))
     missing = manifests["graph"]["drops"].get("link to a missing page", 0)
     return missing, " ".join(summary(manifests).split())

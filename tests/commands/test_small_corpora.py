@@ -50,7 +50,7 @@ def write_pages(folder, link):
 
 def adapt(source, folder, tiny_bert, *more):
     arguments = ["adapt", str(source), "--output-dir", str(folder), "--model", str(tiny_bert)]
-    return main([*arguments, "--budget", "4m", "--quiet", *more])
+    return main([*arguments, "--budget", "4m", "--workers", "1", "--quiet", *more])
 
 
 def ranks_of(frame):
@@ -145,5 +145,6 @@ def test_all_queries_are_measured_by_folds(tmp_path, tiny_bert, capsys):
 def test_a_build_says_what_became_of_the_links(tmp_path, capsys):
     pages = write_pages(tmp_path / "pages", "[{}](no-{}.md)")
     folder, flags = str(tmp_path / "build"), ["--tasks", "anchor", "--min-words", "0", "--quiet"]
+    flags += ["--workers", "1"]
     assert main(["build", str(pages), "--output-dir", folder, *flags]) == 2
     assert "no link leads to another page (link to a missing page: 12)" in capsys.readouterr().err

@@ -480,7 +480,7 @@ def check_time(read, size):
         lambda n: "# H\n\nText.\n\n" * (n // 10),
         lambda n: "[a](b.md) " * (n // 10),
         lambda n: "a" + " " * n + "{",
-        lambda n: "[!INCLUDE[](" * n,
+        lambda n: "[!INCLUDE[](" * (n // 10),
         lambda n: "<A " * n,
         lambda n: "-" * n,
         lambda n: "<a" + " markdown" * (n // 10),

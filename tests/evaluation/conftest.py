@@ -18,6 +18,11 @@ QRELS = [("q1", "d1", 2), ("q1", "d5", 1), ("q2", "d2", 1), ("q3", "d3", 1), ("q
 NUMBERS = itertools.count()
 
 
+@pytest.fixture(scope="session")
+def tiny_bert(bert_of_few_words):
+    return bert_of_few_words
+
+
 @pytest.fixture
 def make_dataset(tmp_path):
     """Register a dataset of the given documents, queries and judgments; give its id."""

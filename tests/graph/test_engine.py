@@ -1,7 +1,6 @@
 """The engine: memory caps, children that die, work that is not done twice, and the same bytes."""
 
 import os
-import signal
 import subprocess
 import sys
 import time
@@ -13,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from builds import read_table
+from engine_steps import absent_column, by_text, dies, fails, largest, pairs, small, sums
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -64,46 +64,6 @@ def numbers(tmp_path):
     stage = Stage(tmp_path / "stage", {}, {})
     stage.start()
     return stage, {"source": tmp_path / "source"}
-
-
-def small(tables):
-    source = tables["source"]
-    return source.filter(source.id < 100)
-
-
-def by_text(tables):
-    return tables["small"].select("text", "id")
-
-
-def sums(tables):
-    import ibis
-
-    table = tables["small"]
-    return ibis.union(
-        table.aggregate(count=table.count()).mutate(reason=ibis.literal("some")),
-        table.filter(table.id < 0)
-        .aggregate(count=table.id.sum())
-        .mutate(reason=ibis.literal("none")),
-    )
-
-
-def largest(tables):
-    import ibis
-
-    table = tables["by_text"]
-    return table.aggregate(count=table.id.max()).mutate(name=ibis.literal("largest"))
-
-
-def fails(tables):
-    raise RuntimeError("asked for\nwhat nobody needs")
-
-
-def dies(tables):
-    os.kill(os.getpid(), signal.SIGKILL)
-
-
-def absent_column(tables):
-    return tables["source"].select("nothing")
 
 
 def test_kinds_of_steps(numbers):
@@ -165,7 +125,7 @@ def test_steps_after_the_folder_of_a_training_is_gone(numbers):
         "import sys\n"
         f"sys.path[:0] = {[str(Path(__file__).parent), *filter(None, sys.path)]!r}\n"
         "from pathlib import Path\n"
-        "from test_engine import small\n"
+        "from engine_steps import small\n"
         "from harp_plugin.work.processes import folder_of_workers\n"
         "from harp_plugin.work.sql.steps import Step, run_steps\n"
         "from harp_plugin.work.stage import Stage\n"
@@ -182,14 +142,6 @@ def test_steps_after_the_folder_of_a_training_is_gone(numbers):
     assert len(read_table(stage.folder.with_name("after") / "small")) == 100
 
 
-def pairs(tables):
-    """Two million rows: every number beside a thousand others."""
-    source = tables["source"]
-    other = source.view().filter(lambda t: t.id < 1000).rename(beside="id", said="text")
-    crossed = source.cross_join(other)
-    return crossed.select(id=crossed.id * 10_000 + crossed.beside, text="text", said="said")
-
-
 def test_too_little_memory_says_so(numbers):
     stage, sources = numbers
     with pytest.raises(HarpError, match="--memory 3MB does not suffice") as caught:
@@ -201,7 +153,7 @@ FULL = """
 import resource, signal, sys
 sys.path[:0] = {path!r}
 from pathlib import Path
-from test_engine import pairs
+from engine_steps import pairs
 from harp_plugin.work.sql.engine import EngineOptions
 from harp_plugin.work.sql.steps import Step, run_steps
 from harp_plugin.errors import HarpError
@@ -232,16 +184,11 @@ def test_a_full_disk_is_one_line(numbers, tmp_path):
     assert "Traceback" not in done.stderr
 
 
-def waits(tables):
-    Path(os.environ["HARP_TEST_CHILD"]).write_text(str(os.getpid()))
-    time.sleep(60)
-
-
 ORPHAN = """
 import sys
 sys.path[:0] = {path!r}
 from pathlib import Path
-from test_engine import waits
+from engine_steps import waits
 from harp_plugin.work.sql.steps import Step, run_steps
 from harp_plugin.work.stage import Stage
 if __name__ == "__main__":

@@ -45,6 +45,11 @@ def save_reranker(name: str, tokenizer, folder: Path, **config) -> Path:
 
 
 @pytest.fixture(scope="session")
+def tiny_bert(bert_of_few_words):
+    return bert_of_few_words
+
+
+@pytest.fixture(scope="session")
 def wordpiece(tiny_bert):
     return AutoTokenizer.from_pretrained(tiny_bert)
 

@@ -55,6 +55,7 @@ def test_compiled_and_eager_losses_are_equal(backend, options):
     assert model.state_dict().keys() == eager.state_dict().keys()
 
 
+@pytest.mark.slow
 @NEEDS_COMPILER
 def test_what_is_compiled_draws_the_dropout_that_it_draws_without(options):
     """And its gradients are the same, with the options of the trainer for inductor's kernels."""
