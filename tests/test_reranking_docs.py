@@ -16,7 +16,6 @@ import harp_plugin
 from harp_plugin import HarpReranker, ranking
 from harp_plugin.cli import main
 from harp_plugin.evaluation import EvaluationOptions
-from harp_plugin.ranking.bm25 import Bm25
 
 PAGE = Path(__file__).parents[1] / "docs" / "reranking.md"
 PT_DOCS = Path(str(files("harp_plugin"))) / "pt_docs"
@@ -51,7 +50,6 @@ def test_the_page_on_fusion(here):
     dataset = pt.get_dataset("irds:vaswani")
     names = {
         "dataset": dataset,
-        "bm25": Bm25("vaswani", "index", depth=10),
         "topics": dataset.get_topics().head(6),
         "qrels": dataset.get_qrels().query("qid in ['1', '2', '3', '4', '5', '6']"),
     }
@@ -63,7 +61,7 @@ def test_the_page_on_fusion(here):
             Path("engine.run.gz").touch()
             options = EvaluationOptions(**json.loads(block))
             assert options.rows[-3:] == ["learned", "rrf", "by hand"]
-    assert len(names["in_a_pipeline"](names["topics"])) == 60
+    assert len(names["in_a_pipeline"](names["topics"])) == 600
     assert names["learned"].queries == 6
 
 
