@@ -2,11 +2,17 @@
 
 import json
 import re
+import socket
 import subprocess
 import sys
+import threading
 from contextlib import contextmanager
 
+import uvicorn
+
 from harp_plugin import HarpFusion, HarpPipeline
+from harp_plugin.commands.serve import ServeOptions
+from harp_plugin.commands.serve.app import make_app
 from harp_plugin.ranking.dense import DenseCosine
 from harp_plugin.ranking.fielded import FieldedBm25, FieldedIndex
 
@@ -53,3 +59,19 @@ def started(folder, *options, port=0):
         process.kill()
         process.wait()
         process.stdout.close()
+
+
+@contextmanager
+def served(search, **options):
+    """Serve the page of `harp serve` from a thread of this process; give its address."""
+    server = uvicorn.Server(
+        uvicorn.Config(make_app(search, ServeOptions(**options)), log_level="error")
+    )
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        serving = threading.Thread(target=server.run, args=([listener],))
+        serving.start()
+        try:
+            yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+        finally:
+            server.should_exit = True
+            serving.join()

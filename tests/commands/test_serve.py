@@ -7,18 +7,14 @@ import socket
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from urllib.error import HTTPError
 from urllib.parse import quote, urlsplit
 from urllib.request import Request, urlopen
 
 import pytest
-import uvicorn
-from adapted import make_adapted, started
+from adapted import make_adapted, served, started
 
 from harp_plugin.cli import main
-from harp_plugin.commands.serve import ServeOptions
-from harp_plugin.commands.serve.app import make_app
 from harp_plugin.errors import HarpError
 from harp_plugin.ranking.search import FolderSearch, SearchResult
 from harp_plugin.text import snippet
@@ -137,35 +133,20 @@ class SlowSearch:
         return [SearchResult(1, query, query, query, 1.0, snippet(query, query), {})]
 
 
-@contextmanager
-def stopping(server, serving):
-    """Stop a server, and wait for its thread, whatever fails."""
-    try:
-        yield
-    finally:
-        server.should_exit = True
-        serving.join()
-
-
 def test_a_search_has_a_time_limit_and_the_queue_a_length():
     search = SlowSearch()
-    app = make_app(search, ServeOptions(time_limit=3, queue=2))
-    server = uvicorn.Server(uvicorn.Config(app, log_level="error"))
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        serving = threading.Thread(target=server.run, args=([listener],))
-        serving.start()
-        address = f"http://127.0.0.1:{listener.getsockname()[1]}/api/search?q="
-        with stopping(server, serving), ThreadPoolExecutor(3) as clients:
-            waiting = [clients.submit(get, f"{address}first")]
-            while not search.begun:
-                time.sleep(0.01)
-            waiting.append(clients.submit(get, f"{address}second"))
-            time.sleep(0.5)
-            status, text = get(f"{address}third")
-            assert status == 503 and "too many searches wait: try again" in text
-            for answer in waiting:
-                status, text = answer.result()
-                assert status == 504 and "more than 3 seconds: try again" in text
-            search.may_answer.set()
-            assert get(f"{address}fourth")[0] == 200
-            assert search.begun == ["first", "fourth"]  # nobody waits for the second any more
+    with served(search, time_limit=3, queue=2) as server, ThreadPoolExecutor(3) as clients:
+        address = f"{server}/api/search?q="
+        waiting = [clients.submit(get, f"{address}first")]
+        while not search.begun:
+            time.sleep(0.01)
+        waiting.append(clients.submit(get, f"{address}second"))
+        time.sleep(0.5)
+        status, text = get(f"{address}third")
+        assert status == 503 and "too many searches wait: try again" in text
+        for answer in waiting:
+            status, text = answer.result()
+            assert status == 504 and "more than 3 seconds: try again" in text
+        search.may_answer.set()
+        assert get(f"{address}fourth")[0] == 200
+        assert search.begun == ["first", "fourth"]  # nobody waits for the second any more

@@ -3,12 +3,14 @@
 import shutil
 
 import pytest
-from adapted import make_adapted, started
+from adapted import make_adapted, served
 from selenium import webdriver
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.expected_conditions import url_contains
 from selenium.webdriver.support.wait import WebDriverWait
+
+from harp_plugin.ranking.search import FolderSearch
 
 pytestmark = [
     pytest.mark.integration,
@@ -19,7 +21,7 @@ pytestmark = [
 @pytest.fixture(scope="module")
 def address(tmp_path_factory, tiny_bert):
     folder = make_adapted(tmp_path_factory.mktemp("serve"), tiny_bert)
-    with started(folder, "--base", "https://docs.example.org/") as (_, address):
+    with served(FolderSearch(folder, "https://docs.example.org/")) as address:
         yield address
 
 
