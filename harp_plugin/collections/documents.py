@@ -80,7 +80,10 @@ class JsonLinesDocuments(JsonlDocs):
 
     def _document(self, line: bytes, where: str) -> Any:
         try:
-            return self.docs_cls()(**json.loads(line))
+            document = self.docs_cls()(**json.loads(line))
+            if not all(isinstance(value, str) for value in document):
+                raise TypeError("each must be a text")
+            return document
         except (ValueError, TypeError) as error:
             fields = ", ".join(self.docs_cls()._fields)
             raise HarpError(

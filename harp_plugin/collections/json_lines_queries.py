@@ -128,7 +128,7 @@ class JsonLinesQueries(JudgedQueries):
         scores = {text: score for text, score, _ in passages if score is not None}
         texts = [text for text, _, _ in positives]
         return JudgedQuery(
-            str(row.get("query_id", default_id)),
+            default_id if (id := row.get("query_id")) is None else str(id),
             query,
             texts,
             [text for text, _, _ in negatives if text not in texts],

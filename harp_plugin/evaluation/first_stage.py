@@ -74,6 +74,8 @@ class FirstStage:
 
     def on(self, collection: JudgedDataset) -> FirstStage:
         """Take this first stage, as it is, for other queries on the same documents."""
+        if SCORED_DOCUMENTS in self.settings:
+            return _scored_documents(self.options, collection, "")  # each dataset brings its own
         return replace(self, collection=collection)
 
     def retrieve(self) -> pd.DataFrame:

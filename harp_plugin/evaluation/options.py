@@ -340,7 +340,7 @@ class EvaluationOptions(ExperimentOptions, PassageOptions):
         names = [name for name in option_types(ModelOptions) if hasattr(self, name)]
         common = {name: getattr(self, name) for name in names}
         return {
-            name: row if is_cosine(row["model"]) else common | row
+            name: row | {"dtype": self.dtype} if is_cosine(row["model"]) else common | row
             for name, row in self.rerankers.items()
         }
 

@@ -35,7 +35,7 @@ from ..ranking.options import ModelOptions
 from ..work.artifact import Artifact, OverwriteRules, Provenance
 from ..work.lock import one_writer
 from ..work.provenance import scoring_versions
-from ..work.records import file_hash
+from ..work.records import file_hash, json_hash
 from ..work.writing import refuse_input, remove_temporary_of, temporary_path
 from .options import RerankOptions
 from .runs import frame_text, ranked
@@ -224,8 +224,12 @@ def _output(run: str, named: str | None) -> Path | None:
 
 
 def _settings(run: str, options: RerankOptions) -> dict[str, Any]:
+    dataset = Dataset(options.dataset, options.fields)
+    content = dataset.documents_hash  # None: a collection of ir_datasets does not change
+    texts = {"documents": content, "queries": json_hash(dataset.queries())} if content else {}
     return {
         "run": file_hash(Path(run)),
+        **texts,
         **{name: value for name, value in asdict(options).items() if name not in _WITHOUT_EFFECT},
         "device": options.device or [str(choose_device(None))],
         "dataset": options.dataset.removeprefix("irds:"),

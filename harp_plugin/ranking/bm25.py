@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import re
 import sys
@@ -23,7 +24,7 @@ from ..work.artifact import Artifact, Provenance
 from ..work.provenance import INDEX_RULES, package_versions
 from .base import LazyTransformer
 from .terms import ANALYSIS, STEMMER, STOP_WORDS, plain
-from .texts import Documents
+from .texts import Documents, column_texts
 
 if TYPE_CHECKING:
     from pyterrier_pisa import PisaRetrieve
@@ -84,7 +85,7 @@ class Bm25(LazyTransformer):
     @property
     def artifact(self) -> Artifact:
         """The index, which may have to be made."""
-        key = self.collection, self.folder, self.k1, self.b
+        key = json.dumps(self.documents.documents_identity), self.folder, self.k1, self.b
         return self._make_once("artifact", key, self._new_artifact)
 
     def _new_artifact(self) -> Artifact:
@@ -105,7 +106,9 @@ class Bm25(LazyTransformer):
         key = self.artifact.path, self.algorithm
         retriever = self._make_once("retriever", key, self._new_retriever)
         retriever.num_results = self.depth
-        cleaned = inp.assign(query=inp["query"].map(plain), _query=inp["query"])
+        queries = [plain(query) if isinstance(query, str) else query for query in inp["query"]]
+        cleaned = inp.assign(query=pd.Series(queries, inp.index, object), _query=inp["query"])
+        column_texts(cleaned, "query")
         with _muted():
             results = retriever.transform(cleaned)
         results["score"] = results["score"].astype(float)

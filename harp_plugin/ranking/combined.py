@@ -15,7 +15,7 @@ from ..errors import HarpError
 from ..options import checked
 from .base import ComparedTransformer
 from .candidates import SCALES
-from .frames import rerank_frame
+from .frames import first_stage_order, rerank_frame
 from .options import ScoreNormalization
 from .rows import Reranker, score_rows
 
@@ -113,7 +113,8 @@ class HarpFeatures(_Combined):
         scores = self._score(inp)
         result = inp.reset_index(drop=True)
         if "rank" not in result.columns:
-            result["rank"] = rerank_frame(inp, scores[:, 0])["rank"]
+            ordered = result.assign(score=scores[:, 0]).iloc[first_stage_order(inp)]
+            result["rank"] = pt.model.add_ranks(ordered)["rank"]
         return result.assign(features=pd.Series(list(scores), dtype=object))
 
     def fuse_feature_union(self, other: pt.Transformer, is_left: bool) -> pt.Transformer | None:

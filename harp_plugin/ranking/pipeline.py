@@ -18,7 +18,7 @@ from annotated_types import Len
 from pyterrier._ops import FeatureUnion
 
 from ..collections.dataset import Dataset
-from ..collections.datasets import PREFIX, SPLITS
+from ..collections.datasets import DOCUMENTS, PREFIX, SPLITS
 from ..errors import HarpError, folded
 from ..models.loading import PIPELINE, model_fingerprint
 from ..options import checked
@@ -26,7 +26,7 @@ from ..registry import Registry
 from ..work.artifact import MANIFEST, Artifact
 from ..work.provenance import Provenance, package_versions, scoring_versions
 from ..work.records import read_own_record, read_record, write_record
-from ..work.urls import local_path
+from ..work.urls import is_url, local_path
 from .base import ComparedTransformer
 from .learned import LearnedRanker
 
@@ -438,7 +438,8 @@ def _paths_in(value: Any, folder: Path, parts: Mapping[str, Any]) -> Iterator[st
             yield value[_PATH]
         elif str(dataset := value.get(_DATASET, "")).startswith(PREFIX):
             path = PurePosixPath(dataset.removeprefix(PREFIX))
-            yield str(path.parent if path.name in SPLITS else path)
+            is_split = path.name in SPLITS and not (folder / path / DOCUMENTS).is_file()
+            yield str(path.parent if is_split else path)
         else:
             index = getattr(parts.get(json.dumps(value)), "artifact", None)
             if not isinstance(index, Artifact):
@@ -458,12 +459,14 @@ def _encoded_dataset(dataset: Any, folder: Path) -> str:
     if not isinstance(name, str):
         raise HarpError(f"dataset {dataset!r:.60} has no id: name one of ir_datasets to save it")
     name = name.removeprefix("irds:")
-    if not name.startswith(PREFIX):
+    path = name.removeprefix(PREFIX)
+    if path == name or is_url(path):
         return name
-    return PREFIX + _relative(name.removeprefix(PREFIX), folder)
+    return PREFIX + _relative(Path(path).expanduser(), folder)
 
 
 def _decoded_dataset(name: str, folder: Path) -> str:
-    if not name.startswith(PREFIX):
+    path = name.removeprefix(PREFIX)
+    if path == name or is_url(path):
         return name
-    return PREFIX + os.path.normpath(folder.resolve() / name.removeprefix(PREFIX))
+    return PREFIX + os.path.normpath(folder.resolve() / path)

@@ -10,6 +10,7 @@ from typing import Any
 import pandas as pd
 import pyterrier as pt
 
+from ..errors import HarpError
 from ..models.loading import trained_with
 from ..options import Count, checked
 from .base import ModelTransformer
@@ -86,6 +87,9 @@ class HarpReranker(ModelTransformer, ScorerSettings):
             self.batch_tokens = self.batch_size * (self.max_length or _TOKENS_OF_A_PAIR)
         self.batch_size = None  # batch_tokens says it
         self.check_settings()
+        has_own = isinstance(self.model, str) or hasattr(self.model, "tokenizer")
+        if self.tokenizer is not None and has_own:
+            raise HarpError("the model has a tokenizer of its own: leave tokenizer out")
         if not isinstance(self.model, str):
             is_fit = self.tokenizer is not None or hasattr(self.model, "model")
             kind = "a CrossEncoder, or a model with its tokenizer"
@@ -132,6 +136,11 @@ class HarpReranker(ModelTransformer, ScorerSettings):
         Raises:
             HarpError: an argument makes no sense.
         """
+        models = [models] if isinstance(models, str | PathLike) else models
+        if options and any(isinstance(model, HarpReranker) for model in models):
+            raise HarpError(
+                f"{next(iter(options))} is of each reranker: give it to those in memory"
+            )
         rerankers = [
             model if isinstance(model, HarpReranker) else cls(model, **options) for model in models
         ]

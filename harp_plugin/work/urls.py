@@ -20,7 +20,7 @@ __all__ = ["RemoteFile", "files_at", "is_url", "local_path"]
 
 _URL = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
 _PASSWORD = re.compile(r"[^/]*://[^/@]*:[^/@]*@")
-_VERSIONS = ("ETag", "etag", "md5Hash", "mtime", "LastModified", "last_modified")
+_VERSIONS = ("ETag", "etag", "md5Hash", "mtime", "LastModified", "last_modified", "Last-Modified")
 
 
 class RemoteFile(NamedTuple):
@@ -73,6 +73,7 @@ def files_at(url: str) -> list[RemoteFile]:
 
         files, root = url_to_fs(url)
         entries = files.find(root, detail=True)
+        entries = {path: entry or files.info(path) for path, entry in entries.items()}  # HTTP's: {}
     if not entries:
         raise HarpError(f"nothing lies at {url}: check the URL")
     start = len(root.rstrip("/")) + 1

@@ -1,5 +1,6 @@
 """Test collections in folders, as ir_datasets, PyTerrier and the package read them."""
 
+import json
 import os
 import pickle
 import subprocess
@@ -302,3 +303,14 @@ def test_importing_the_package_alone_imports_nothing_else():
 
 def test_an_unknown_collection_is_a_key_error_with_a_plain_message():
     assert str(UnknownCollection("no 'x'")) == "no 'x'"
+
+
+@pytest.mark.parametrize("change", [{"title": None}, {"text": ["a"]}, {"doc_id": 5}])
+def test_a_document_of_other_types_is_named_by_its_line(folder, change):
+    names = ("doc_id", "title", "text", "anchor_text")
+    document = dict(zip(names, DOCUMENTS[0], strict=True)) | change
+    with (folder / "documents.jsonl").open("a") as file:
+        file.write(json.dumps(document) + "\n")
+    number = len(DOCUMENTS) + 1
+    with pytest.raises(HarpError, match=rf"line {number}: not a document .* must be a text\)"):
+        list(Dataset(f"harp:{folder}").documents())

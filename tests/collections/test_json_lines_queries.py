@@ -189,3 +189,10 @@ def test_round_trip_of_what_harp_export_writes(encyclopedia_build, tmp_path):
         assert groups.group(4, index).members == original.members
         tasks[original.task] += 1
     assert tasks.keys() == set(HARP_TASKS)
+
+
+def test_a_query_without_an_id_has_the_number_of_its_line(tmp_path):
+    lines = [row(f"q{n}", [f"p{n}"], [f"n{n}"]) | {"query_id": None} for n in range(3)]
+    file = write(tmp_path / "a.jsonl", *lines)
+    assert len(JsonLinesQueries([file])) == 3
+    assert len(JsonLinesQueries([file], queries=1)) == 1

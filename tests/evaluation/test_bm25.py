@@ -1,5 +1,6 @@
 """BM25 by PISA over ir_datasets collections."""
 
+import json
 import math
 
 import pandas as pd
@@ -201,3 +202,18 @@ def test_bm25_on_vaswani_is_near_published_figures(irds_home, tmp_path):
     )
     assert results.means["BM25"]["AP"] == pytest.approx(0.2965, abs=0.005)
     assert results.means["BM25"]["nDCG"] == pytest.approx(0.6212, abs=0.006)
+
+
+def test_a_collection_that_is_written_again_is_indexed_again(tmp_path):
+    file = tmp_path / "documents.jsonl"
+    bm25 = Bm25(f"harp:{tmp_path}", tmp_path / "index", depth=3)
+    for docno, text in {"d1": "some words", "d2": "a zebra and a horse"}.items():
+        page = {"doc_id": docno, "title": "", "text": text, "anchor_text": ""}
+        file.write_text(f"{json.dumps(page)}\n")
+        assert bm25.search(text)["docno"].tolist() == [docno]
+
+
+@pytest.mark.parametrize("query", [None, float("nan"), 3])
+def test_a_query_that_is_no_text_is_named(bm25, query):
+    with pytest.raises(HarpError, match="no text in column 'query' of qid 1"):
+        bm25.transform(topics("index", query))

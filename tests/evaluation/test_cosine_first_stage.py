@@ -50,6 +50,16 @@ def test_a_cosine_as_reranker_and_the_report(options, dataset, tiny_bert, tmp_pa
     assert f"{results.means['encoder']['nDCG@10']:.4f}" in page
 
 
+def test_a_cosine_of_other_numbers_is_another_run(options, tiny_bert, tmp_path):
+    given = {"first_stage": "bm25", "rerankers": {"encoder": f"cosine:{tiny_bert}"}}
+    evaluate(options(**given))
+    narrow = given | {"dtype": "bfloat16"}
+    evaluate(options(**narrow, overwrite=True))
+    evaluate(options(**narrow, output_dir=str(tmp_path / "fresh")))
+    again, fresh = (tmp_path / name / "runs" / "encoder.run" for name in ("out", "fresh"))
+    assert again.read_bytes() == fresh.read_bytes()
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [

@@ -70,6 +70,29 @@ def test_the_results_that_a_dataset_brings_along(options, dataset, tmp_path):
         evaluate(options(first_stage="scoreddocs"))
 
 
+def test_each_dataset_brings_its_own_results(options, dataset, tmp_path):
+    """Weights are learned from those of the dataset to learn from."""
+    known = ir_datasets.load(dataset)
+    for name, qid in {"a": "q", "b": "p"}.items():
+        texts = "".join(f"{qid}{number}\thyperlinks of {number}\n" for number in range(1, 6))
+        (tmp_path / f"{name}.tsv").write_text(texts)
+        for kind, line in {"qrels": "{} 0 d{} 1", "run": "{} Q0 d{} 1 2.0 x"}.items():
+            lines = [line.format(f"{qid}{number}", number) for number in range(1, 6)]
+            (tmp_path / f"{name}.{kind}").write_text("\n".join(lines) + "\n")
+        files = (
+            LocalDownload(str(tmp_path / f"{name}.{kind}")) for kind in ("tsv", "qrels", "run")
+        )
+        queries, qrels, run = files
+        parts = TsvQueries(queries), TrecQrels(qrels, {}), TrecScoredDocs(run)
+        made = Dataset(known.docs_handler(), *parts)
+        ir_datasets.registry.register(f"{dataset}/{name}", made)
+    fusion = {"of": ["scoreddocs", "tiny"], "train_dataset": f"{dataset}/b"}
+    asked = {"first_stage": "scoreddocs", "fusions": {"both": fusion}, "depth": 3}
+    evaluate(options(dataset=f"{dataset}/a", **asked))
+    learnt = f"train-datasets/{dataset}-b/runs/scoreddocs.run"
+    assert set(read_run(tmp_path / "out" / learnt)["qid"]) == {f"p{n}" for n in range(1, 6)}
+
+
 @pytest.fixture
 def run_file(tmp_path):
     path = tmp_path / "first.run"

@@ -293,6 +293,39 @@ def test_indexes_may_lie_in_the_folder_of_a_model_or_of_a_collection(tiny_bert, 
     pd.testing.assert_frame_equal(pt.Artifact.load(str(there))(TOPICS), expected)
 
 
+def write_documents(folder):
+    folder.mkdir(parents=True)
+    page = {"doc_id": "d1", "title": "index", "text": "An index", "anchor_text": ""}
+    (folder / "documents.jsonl").write_text(f"{json.dumps(page)}\n")
+    return folder
+
+
+def test_a_collection_named_as_a_split_is_shared_and_nothing_else(tmp_path):
+    here = tmp_path / "here"
+    collection = write_documents(here / "test")
+    (here / "private.txt").write_text("not needed")
+    made = HarpPipeline(FieldedBm25(FieldedIndex(f"harp:{collection}", here / "index")))
+    expected = made(TOPICS)
+    made.save(here)
+    package = made.build_package(str(tmp_path / "package"), verbose=False)
+    there = unpacked(package, tmp_path / "there")
+    shutil.rmtree(here)
+    assert not (there / "private.txt").exists()
+    pd.testing.assert_frame_equal(pt.Artifact.load(str(there))(TOPICS), expected)
+
+
+def test_collections_in_the_home_folder_and_at_a_url_are_found_again(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    folder = write_documents(tmp_path / "pages")
+    for name in ("harp:~/pages", f"harp:file://{folder}"):
+        made = HarpPipeline(Bm25(name, tmp_path / "index", depth=3))
+        expected = made(TOPICS)
+        made.save(tmp_path / "saved")
+        pd.testing.assert_frame_equal(HarpPipeline.load(tmp_path / "saved")(TOPICS), expected)
+        shutil.rmtree(tmp_path / "saved")
+
+
 def test_a_pipeline_that_has_learned_is_saved(dataset, tmp_path):
     judged = JudgedDataset(dataset)
     index = FieldedIndex(dataset, tmp_path / "fields")

@@ -150,3 +150,23 @@ def test_strict_sort_orders_rows_by_rank(telling_bert, monkeypatch):
     assert strict[["qid", "rank"]].values.tolist() == [["1", 0], ["1", 1], ["2", 0]]
     expected = loose.sort_values(["qid", "rank"], ignore_index=True)
     pd.testing.assert_frame_equal(strict, expected)
+
+
+def test_features_have_the_ranks_of_pyterrier_in_any_order_of_rows(telling_bert, monkeypatch):
+    rows = FRAME.iloc[[2, 0, 1]]
+    union = HarpReranker(telling_bert, device="cpu") ** HarpReranker(telling_bert, max_length=9)
+    expected = union.compile()(rows)["rank"].tolist()
+    assert expected == union(rows)["rank"].tolist()
+    monkeypatch.setattr(pt.model, "STRICT_SORT", True)
+    assert union.compile()(rows)["rank"].tolist() == expected
+
+
+def test_arguments_that_a_model_does_not_read_are_refused(telling_bert, tokenizer, cross_encoder):
+    rerankers = [HarpReranker(telling_bert, device="cpu"), cross_encoder]
+    with pytest.raises(HarpError, match="passages is of each reranker"):
+        HarpReranker.ensemble(rerankers, passages="max")
+    alone = HarpReranker.ensemble(telling_bert, device="cpu")
+    assert alone(FRAME)["score"].tolist() == rerankers[0](FRAME)["score"].tolist()
+    for model in (telling_bert, cross_encoder):
+        with pytest.raises(HarpError, match="has a tokenizer of its own: leave tokenizer out"):
+            HarpReranker(model, tokenizer=tokenizer)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import fsspec
 import pytest
+from fsspec.implementations.memory import MemoryFileSystem
 
 from harp_plugin.commands.steps import output_folder
 from harp_plugin.corpus.readers.source import sources
@@ -14,7 +15,7 @@ from harp_plugin.models.loading import resolve_model
 from harp_plugin.work import urls
 from harp_plugin.work.artifact import Artifact, Provenance
 from harp_plugin.work.lock import one_writer
-from harp_plugin.work.urls import is_url, local_path
+from harp_plugin.work.urls import files_at, is_url, local_path
 from harp_plugin.work.writing import refuse_special
 
 
@@ -51,6 +52,34 @@ def test_a_folder_is_copied_until_it_changes(store, tmp_path):
     second = local_path("memory://bucket/")
     assert second != first and local_path("no/url") == "no/url"
     assert (Path(second) / "a.txt").read_bytes() == b"longer than before"
+
+
+class NamesOnly(MemoryFileSystem):
+    """Lists names alone, as fsspec does at an ``https://`` address."""
+
+    protocol = "names-only"
+
+    @classmethod
+    def _strip_protocol(cls, path):
+        return super()._strip_protocol(path.removeprefix("names-only:/"))
+
+    def find(self, path, **options):
+        return {name: {} for name in super().find(path)}
+
+    def info(self, path, **options):
+        info = super().info(path)
+        return {**info, "created": None, "Last-Modified": str(info.get("created"))}
+
+
+def test_what_lists_names_only_is_asked_for_the_size_and_the_time(store):
+    fsspec.register_implementation("names-only", NamesOnly, clobber=True)
+    (before,) = files_at("names-only://bucket/a.txt")
+    first = local_path("names-only://bucket")
+    assert before.size == 8 and before.version and local_path("names-only://bucket") == first
+    store.pipe_file("/bucket/a.txt", b"one\nTWO\n")
+    (after,) = files_at("names-only://bucket/a.txt")
+    assert after.size == 8 and after.version != before.version
+    assert (Path(local_path("names-only://bucket")) / "a.txt").read_bytes() == b"one\nTWO\n"
 
 
 def test_one_process_copies_and_the_others_wait(store, tmp_path, monkeypatch):

@@ -250,15 +250,17 @@ def _results(
                     measure: stdev(fmean(values[measure].values()) for values in by_seed)
                     for measure in by_seed[0]
                 }
+    once = of_stages if options.reference in of_stages else {}  # the same at each number of queries
     tests = {
-        (label, row): by_measure
+        ("" if row in once else label, row): by_measure
         for label, rows in per_query.items()
         for row, by_measure in paired_tests(rows, options.reference).items()
     }
     p_values: dict[str, dict[str, dict[str, float | None]]] = {label: {} for label in per_query}
     for (label, row), by_measure in corrected(tests, options.correction).items():
-        p_values[label][row] = by_measure
-    learnt = sorted({number for folds in training_queries.values() for number, _ in folds})
+        for each in [label] if label else per_query:
+            p_values[each][row] = by_measure
+    learnt = sorted({number for folds in training_queries.values() for number, *_ in folds})
     everything = "–".join(map(str, dict.fromkeys((learnt[0], learnt[-1]))))
     return CrossValidation(
         title=title,

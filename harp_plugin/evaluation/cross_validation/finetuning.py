@@ -20,8 +20,19 @@ from .options import CrossValidationOptions, count_label
 
 __all__ = ["Condition", "Finetuning", "FinetuningArguments", "FoldRun", "TrainingQueries"]
 
-TrainingQueries = tuple[int, list[str]]
-"""How many queries of a fold can be learnt from, and why others cannot."""
+
+class TrainingQueries(NamedTuple):
+    """What a fold can be learnt from, if all of its training queries are used.
+
+    Attributes:
+        number: of queries.
+        shortages: why others cannot be used.
+        fingerprint: changes with the queries, and with what is drawn for them.
+    """
+
+    number: int
+    shortages: list[str]
+    fingerprint: str
 
 
 @dataclass(frozen=True)
@@ -128,21 +139,21 @@ class Finetuning:
         for system in self._options.model_rows:
             fold_runs = self._fold_runs(system, folds)
             for fold_run in fold_runs:
-                number, shortages = self._queries_of(fold_run)
-                if most > number:
-                    why = f" ({'; '.join(shortages)})" if shortages else ""
+                usable = self.queries_of(fold_run)
+                if most > usable.number:
+                    why = f" ({'; '.join(usable.shortages)})" if usable.shortages else ""
                     raise HarpError(
                         f"train_queries has {most}, but fold {fold_run.fold.number} has"
-                        f" {number} queries to learn from{why}: ask for fewer, or for all"
+                        f" {usable.number} queries to learn from{why}: ask for fewer, or for all"
                     )
-            training_queries[system] = list(map(self._queries_of, fold_runs[: len(folds)]))
+            training_queries[system] = list(map(self.queries_of, fold_runs[: len(folds)]))
         return training_queries
 
     def arguments(self, fold_run: FoldRun, member: int = 0) -> FinetuningArguments:
         """Make the arguments for a model of a system."""
         model, data, training, deciding = self._read(fold_run, member)
         count = fold_run.condition.query_count
-        learnt = self._queries_of(fold_run)[0] if count is None else count
+        learnt = self.queries_of(fold_run).number if count is None else count
         batch = training.per_device_train_batch_size * training.gradient_accumulation_steps
         steps = math.ceil(learnt / batch) * training.num_train_epochs
         if training.max_steps <= 0 and steps < self._options.min_steps:
@@ -189,10 +200,12 @@ class Finetuning:
             raise HarpError("a cross-validation runs in one process: start it without torchrun")
         return FinetuningArguments(model, data, training, deciding)
 
-    def _queries_of(self, fold_run: FoldRun) -> TrainingQueries:
+    def queries_of(self, fold_run: FoldRun) -> TrainingQueries:
+        """Read the training queries of a fold."""
         _, data, training, _ = self._read(fold_run)
         key = json.dumps([repr(data), fold_run.fold.train])
         if key not in self._training_queries:
             groups = data.groups(training.seed)
-            self._training_queries[key] = len(groups), groups.shortages()
+            usable = TrainingQueries(len(groups), groups.shortages(), groups.fingerprint)
+            self._training_queries[key] = usable
         return self._training_queries[key]

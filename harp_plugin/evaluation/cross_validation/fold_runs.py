@@ -146,8 +146,8 @@ class FoldRuns:
         settings = {
             **self._settings(condition, deciding),
             "finetuning": deciding,
-            "negatives": file_hash(Path(str(arguments[0].data.negatives_run))),
             "train": fold_run.fold.train,
+            "data": self.finetuning.queries_of(fold_run).fingerprint,
         }
 
         def make() -> pd.DataFrame:

@@ -133,12 +133,12 @@ class CrossValidationOptions(ExperimentOptions):
     @property
     def first_stage_depth(self) -> int:
         """How many results of the first stage are reranked, or are where negatives are drawn."""
-        depths = [
-            {**self.finetuning_of(system), **candidate}.get("depth", FinetuneDataArguments.depth)
-            for system in self.model_rows
-            for candidate in self.candidates
-        ]
-        return max([self.depth, 1, *(depth for depth in depths if isinstance(depth, int))])
+        depths = (
+            {**self.finetuning_of(system), **candidate}.get("depth")
+            for system, candidate in product(self.model_rows, self.candidates)
+        )
+        numbers = (FinetuneDataArguments.depth if depth is None else depth for depth in depths)
+        return max([self.depth, 1, *(int(n) for n in numbers if isinstance(n, int | float))])
 
     def models(self, system: str) -> list[str]:
         """Return the model of a system, or the models of its ensemble."""

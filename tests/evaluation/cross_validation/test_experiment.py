@@ -13,13 +13,14 @@ import pytest
 from safetensors.torch import load_file, save_file
 from scipy.stats import ttest_rel
 from statsmodels.stats.multitest import multipletests
+from training.judged_data import register, write_run
 
 from harp_plugin import HarpReranker
 from harp_plugin.cli import main
 from harp_plugin.collections.dataset import JudgedDataset
 from harp_plugin.collections.judged_queries import few_shot_order
 from harp_plugin.errors import HarpError
-from harp_plugin.evaluation.cross_validation import cross_validate, fold_runs
+from harp_plugin.evaluation.cross_validation import cross_validate, experiment, fold_runs
 from harp_plugin.evaluation.results import measure_runs
 from harp_plugin.evaluation.runs import read_run
 from harp_plugin.ranking.fusion import fuse
@@ -161,6 +162,38 @@ def test_holms_correction_is_over_all_tests_of_a_measure(make, done, tmp_path):
     assert len(given) >= 4
     for (count, row), p in zip(places, multipletests(given, method="holm")[1], strict=True):
         assert corrected.p_values[count][row]["AP"] == pytest.approx(p)
+
+
+def test_holms_correction_counts_first_stages_once(make, done, tmp_path, monkeypatch):
+    """They have one test at all numbers of training queries, where they are the baseline too."""
+    ps = {"beside": 0.001, "slow": 0.002, "fast": 0.01}
+    tests = {row: dict.fromkeys(["AP", "nDCG@10"], p) for row, p in ps.items()}
+    monkeypatch.setattr(experiment, "paired_tests", lambda rows, baseline: tests)
+    shutil.copytree(done.path, tmp_path / "copy")
+    options = {"first_stages": {"beside": "bm25"}, "baseline": "first stage"}
+    options |= {"correction": "holm", "overwrite": True}
+    found = cross_validate(make(tmp_path / "copy", **options)).p_values
+    given = [0.001, *[0.002] * 3, *[0.01] * 3]
+    expected = multipletests(given, method="holm")[1]
+    for rows in found.values():
+        got = [rows[row]["AP"] for row in ps]
+        assert got == pytest.approx([expected[0], expected[1], expected[-1]])
+    assert list(found) == ["0", "2", "all"]
+
+
+def test_other_judgments_make_other_models(make, tmp_path):
+    name = register(tmp_path)
+    run = write_run(tmp_path / "first.run")
+    asked = {"dataset": name, "first_stage": run, "train_queries": ["all"]}
+    first = cross_validate(make(tmp_path / "out", **asked))
+    qrels = tmp_path / name / "qrels.txt"
+    lines = qrels.read_text().splitlines()
+    qrels.write_text("\n".join(line[:-1] + ("0" if line.endswith("2") else "1") for line in lines))
+    with pytest.raises(HarpError, match=r"made from other settings \(data: .*give --overwrite"):
+        cross_validate(make(tmp_path / "out", **asked))
+    again = cross_validate(make(tmp_path / "out", **asked, overwrite=True))
+    fresh = cross_validate(make(tmp_path / "fresh", **asked))
+    assert again.per_query == fresh.per_query != first.per_query
 
 
 def test_the_table_and_the_plot(done):

@@ -102,3 +102,8 @@ def test_an_option_without_sense_is_named(changes, message):
     with pytest.raises(HarpError, match=message) as raised:
         make(**changes)
     assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize(("depth", "expected"), [(None, 100), (300.0, 300), (300, 300), (10, 30)])
+def test_the_first_stage_is_as_deep_as_negatives_are_drawn(depth, expected):
+    assert make(depth=30, finetuning={"depth": depth}).first_stage_depth == expected

@@ -2,6 +2,7 @@
 
 import gzip
 import io
+import json
 import shutil
 import signal
 import subprocess
@@ -249,6 +250,26 @@ def test_another_run_from_standard_input_is_no_finished_one(
     assert rerank_lines(lines) == 0
     assert rerank_lines(b"".join(lines.splitlines(keepends=True)[:5])) == 2
     assert "made from other settings (run: " in capsys.readouterr().err
+
+
+def test_a_folder_whose_documents_or_queries_changed_gives_another_run(rerank, tmp_path, capsys):
+    (tmp_path / "pages" / "test").mkdir(parents=True)
+    documents = tmp_path / "pages" / "documents.jsonl"
+    queries = tmp_path / "pages" / "test" / "queries.tsv"
+    (tmp_path / "pages" / "test" / "qrels.txt").write_text("q 0 d 1\n")
+    run = tmp_path / "bm25.run"
+    run.write_text("q Q0 d 1 2.0 x\n")
+
+    def reranked(text, query):
+        page = {"doc_id": "d", "title": "", "text": text, "anchor_text": ""}
+        documents.write_text(json.dumps(page) + "\n")
+        queries.write_text(f"q\t{query}\n")
+        return rerank(run, "--output", tmp_path / "out.run", dataset=f"harp:{tmp_path}/pages/test")
+
+    assert reranked("a page", "words") == reranked("a page", "words") == 0
+    assert reranked("another page", "words") == reranked("a page", "other words") == 2
+    said = capsys.readouterr().err
+    assert "other settings (documents: " in said and "other settings (queries: " in said
 
 
 def test_two_processes_do_not_write_one_run(rerank, run_file, tmp_path, capsys, monkeypatch):
