@@ -126,7 +126,7 @@ def make_index(path: Path) -> np.ndarray:
     return np.concatenate([table, np.full((2, 1), size)], axis=1)
 
 
-@lru_cache(maxsize=4)
+@lru_cache(maxsize=64)
 def _content_hash(path: Path, _state: tuple[int, ...]) -> str:
     return file_hash(path)
 

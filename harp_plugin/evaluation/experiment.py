@@ -194,11 +194,11 @@ class _Experiment(NamedTuple):
         folder = Path(options.output_dir) / "train-datasets"
         own.output_dir = str(folder / file_stem(collection.name))
         if self.collection.documents_identity == collection.documents_identity:
-            stages = {row: stage.on(collection) for row, stage in self.stages.items()}
+            given = self.stages.items()
+            stages = {row: stage.on(collection) for row, stage in given if row in own.rows}
         else:
             stages = first_stages(own, collection)
-        chosen = {row: stages[row] for row in stages if row in own.rows}
-        experiment = _Experiment(own, collection, chosen, self.models)
+        experiment = _Experiment(own, collection, stages, self.models)
         return Judged(experiment.single_runs(), collection.qrels)
 
     def add_fusions(

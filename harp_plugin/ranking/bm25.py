@@ -23,6 +23,7 @@ from ..errors import HarpError
 from ..work.artifact import Artifact, Provenance
 from ..work.provenance import INDEX_RULES, package_versions
 from .base import LazyTransformer
+from .frames import check_frame
 from .terms import ANALYSIS, STEMMER, STOP_WORDS, plain
 from .texts import Documents, column_texts
 
@@ -103,6 +104,7 @@ class Bm25(LazyTransformer):
         pt.validate.query_frame(inp, extra_columns=["query"], context=self)
         if inp.empty:
             return inp.assign(docno="", score=0.0, rank=0)
+        check_frame(inp)
         key = self.artifact.path, self.algorithm
         retriever = self._make_once("retriever", key, self._new_retriever)
         retriever.num_results = self.depth

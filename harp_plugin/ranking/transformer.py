@@ -87,7 +87,8 @@ class HarpReranker(ModelTransformer, ScorerSettings):
             self.batch_tokens = self.batch_size * (self.max_length or _TOKENS_OF_A_PAIR)
         self.batch_size = None  # batch_tokens says it
         self.check_settings()
-        has_own = isinstance(self.model, str) or hasattr(self.model, "tokenizer")
+        is_wrapped = hasattr(self.model, "tokenizer") and hasattr(self.model, "model")
+        has_own = isinstance(self.model, str) or is_wrapped
         if self.tokenizer is not None and has_own:
             raise HarpError("the model has a tokenizer of its own: leave tokenizer out")
         if not isinstance(self.model, str):
@@ -136,11 +137,9 @@ class HarpReranker(ModelTransformer, ScorerSettings):
         Raises:
             HarpError: an argument makes no sense.
         """
-        models = [models] if isinstance(models, str | PathLike) else models
+        models = [models] if isinstance(models, str | PathLike) else list(models)
         if options and any(isinstance(model, HarpReranker) for model in models):
-            raise HarpError(
-                f"{next(iter(options))} is of each reranker: give it to those in memory"
-            )
+            raise HarpError(f"rerankers have their own {next(iter(options))}: set it there")
         rerankers = [
             model if isinstance(model, HarpReranker) else cls(model, **options) for model in models
         ]

@@ -73,7 +73,8 @@ def files_at(url: str) -> list[RemoteFile]:
 
         files, root = url_to_fs(url)
         entries = files.find(root, detail=True)
-        entries = {path: entry or files.info(path) for path, entry in entries.items()}  # HTTP's: {}
+        # Listings by HTTP have no sizes.
+        entries = {p: e if e.get("size") else files.info(p) for p, e in entries.items()}
     if not entries:
         raise HarpError(f"nothing lies at {url}: check the URL")
     start = len(root.rstrip("/")) + 1

@@ -217,3 +217,9 @@ def test_a_collection_that_is_written_again_is_indexed_again(tmp_path):
 def test_a_query_that_is_no_text_is_named(bm25, query):
     with pytest.raises(HarpError, match="no text in column 'query' of qid 1"):
         bm25.transform(topics("index", query))
+
+
+def test_a_column_that_is_there_twice_is_named(bm25):
+    frame = topics("index", "engine", "words")
+    with pytest.raises(HarpError, match="'query' is there twice"):
+        bm25.transform(pd.concat([frame, frame[["query"]]], axis=1))

@@ -91,6 +91,11 @@ def test_each_dataset_brings_its_own_results(options, dataset, tmp_path):
     evaluate(options(dataset=f"{dataset}/a", **asked))
     learnt = f"train-datasets/{dataset}-b/runs/scoreddocs.run"
     assert set(read_run(tmp_path / "out" / learnt)["qid"]) == {f"p{n}" for n in range(1, 6)}
+    fusion = {"of": ["BM25", "tiny"], "train_dataset": dataset}  # which brings none
+    asked = {"first_stages": {"beside": "scoreddocs"}, "fusions": {"both": fusion}, "depth": 3}
+    folder = tmp_path / "beside"
+    evaluate(options(dataset=f"{dataset}/a", output_dir=str(folder), **asked))
+    assert (folder / "runs" / "both.run").is_file()
 
 
 @pytest.fixture

@@ -326,6 +326,19 @@ def test_collections_in_the_home_folder_and_at_a_url_are_found_again(tmp_path, m
         shutil.rmtree(tmp_path / "saved")
 
 
+def test_a_collection_at_a_url_stays_there_when_a_pipeline_is_shared(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    folder, here = write_documents(tmp_path / "pages"), tmp_path / "here"
+    here.mkdir()
+    made = HarpPipeline(FieldedBm25(FieldedIndex(f"harp:file://{folder}", here / "index")))
+    expected = made(TOPICS)
+    made.save(here)
+    package = made.build_package(str(tmp_path / "package"), verbose=False)
+    there = unpacked(package, tmp_path / "there")
+    assert not list(there.rglob("documents.jsonl"))
+    pd.testing.assert_frame_equal(pt.Artifact.load(str(there))(TOPICS), expected)
+
+
 def test_a_pipeline_that_has_learned_is_saved(dataset, tmp_path):
     judged = JudgedDataset(dataset)
     index = FieldedIndex(dataset, tmp_path / "fields")

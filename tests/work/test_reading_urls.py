@@ -64,7 +64,8 @@ class NamesOnly(MemoryFileSystem):
         return super()._strip_protocol(path.removeprefix("names-only:/"))
 
     def find(self, path, **options):
-        return {name: {} for name in super().find(path)}
+        known = {} if self.isfile(path) else {"size": None, "type": "file"}
+        return dict.fromkeys(super().find(path), known)
 
     def info(self, path, **options):
         info = super().info(path)

@@ -111,7 +111,7 @@ class Finetuning:
     def __init__(self, options: CrossValidationOptions) -> None:
         self._options = options
         self.folder = Path(options.output_dir) / "finetuning"
-        self._training_queries: dict[str, TrainingQueries] = {}
+        self._usable: dict[str, TrainingQueries] = {}
         self.negatives = self.folder / "first-stage.run"
 
     def check(self) -> None:
@@ -204,8 +204,7 @@ class Finetuning:
         """Read the training queries of a fold."""
         _, data, training, _ = self._read(fold_run)
         key = json.dumps([repr(data), fold_run.fold.train])
-        if key not in self._training_queries:
+        if key not in self._usable:
             groups = data.groups(training.seed)
-            usable = TrainingQueries(len(groups), groups.shortages(), groups.fingerprint)
-            self._training_queries[key] = usable
-        return self._training_queries[key]
+            self._usable[key] = TrainingQueries(len(groups), groups.shortages(), groups.fingerprint)
+        return self._usable[key]
