@@ -100,7 +100,12 @@ class Bm25(LazyTransformer):
         self.artifact.make(self._fill)
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
-        """Retrieve for each query."""
+        """Retrieve for each query.
+
+        Raises:
+            HarpError: a query is no text, which the message names by its qid, or the index cannot
+                be made.
+        """
         pt.validate.query_frame(inp, extra_columns=["query"], context=self)
         if inp.empty:
             return inp.assign(docno="", score=0.0, rank=0)

@@ -437,9 +437,9 @@ def _paths_in(value: Any, folder: Path, parts: Mapping[str, Any]) -> Iterator[st
         if _PATH in value:
             yield value[_PATH]
         elif str(dataset := value.get(_DATASET, "")).startswith(PREFIX):
-            if is_url(dataset.removeprefix(PREFIX)):
+            if is_url(name := dataset.removeprefix(PREFIX)):
                 return
-            path = PurePosixPath(dataset.removeprefix(PREFIX))
+            path = PurePosixPath(name)
             is_split = path.name in SPLITS and not (folder / path / DOCUMENTS).is_file()
             yield str(path.parent if is_split else path)
         else:

@@ -139,7 +139,7 @@ class HarpReranker(ModelTransformer, ScorerSettings):
         """
         models = [models] if isinstance(models, str | PathLike) else list(models)
         if options and any(isinstance(model, HarpReranker) for model in models):
-            raise HarpError(f"rerankers have their own {next(iter(options))}: set it there")
+            raise HarpError(f"give {next(iter(options))} to each reranker in memory, not to all")
         rerankers = [
             model if isinstance(model, HarpReranker) else cls(model, **options) for model in models
         ]

@@ -163,7 +163,7 @@ def test_features_have_the_ranks_of_pyterrier_in_any_order_of_rows(telling_bert,
 
 def test_arguments_that_a_model_does_not_read_are_refused(telling_bert, tokenizer, cross_encoder):
     rerankers = [HarpReranker(telling_bert, device="cpu"), cross_encoder]
-    with pytest.raises(HarpError, match="rerankers have their own passages: set it there"):
+    with pytest.raises(HarpError, match="give passages to each reranker in memory, not to all"):
         HarpReranker.ensemble(rerankers, passages="max")
     several = HarpReranker.ensemble(iter([telling_bert] * 2), device="cpu")
     assert several(FRAME)["score"].tolist() == rerankers[0](FRAME)["score"].tolist()

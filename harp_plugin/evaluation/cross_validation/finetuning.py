@@ -22,12 +22,12 @@ __all__ = ["Condition", "Finetuning", "FinetuningArguments", "FoldRun", "Trainin
 
 
 class TrainingQueries(NamedTuple):
-    """What a fold can be learnt from, if all of its training queries are used.
+    """Those training queries of a fold that a model can learn from.
 
     Attributes:
-        number: of queries.
-        shortages: why others cannot be used.
-        fingerprint: changes with the queries, and with what is drawn for them.
+        number: how many they are.
+        shortages: why the others cannot be used.
+        fingerprint: a text that changes with them, their judgments, negatives or teacher scores.
     """
 
     number: int
@@ -201,7 +201,7 @@ class Finetuning:
         return FinetuningArguments(model, data, training, deciding)
 
     def queries_of(self, fold_run: FoldRun) -> TrainingQueries:
-        """Read the training queries of a fold."""
+        """Find out which training queries of a fold can be used, once for each fold."""
         _, data, training, _ = self._read(fold_run)
         key = json.dumps([repr(data), fold_run.fold.train])
         if key not in self._usable:
