@@ -18,14 +18,7 @@ from .provenance import OverwriteRules
 from .sql.engine import EngineOptions
 from .stage import Stage
 
-__all__ = [
-    "BuildRequest",
-    "BuildStage",
-    "StageOptions",
-    "finish_shards",
-    "part_name",
-    "parts_of",
-]
+__all__ = ["BuildRequest", "BuildStage", "StageOptions", "finish_shards", "part_name", "parts_of"]
 
 T = TypeVar("T")
 
@@ -158,10 +151,11 @@ class BuildStage:
         read_content(request.directory, *self.needs)
         stage = self.stage(request)
         if not stage.is_finished():
-            stage.start(with_others=request.world > 1)
+            with_others = request.world > 1
+            stage.start(with_others=with_others)
             if (more := self.run(stage, request)) is None:
                 return {}
-            stage.finish(**more)
+            stage.finish(with_others=with_others, **more)
         self.clean(request)
         return read_manifest(stage.folder)
 

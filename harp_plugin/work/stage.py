@@ -173,11 +173,16 @@ class Stage:
         """List the files of a table that the finished shards wrote, in order."""
         return shard_files(self.folder, self._files(), name)
 
-    def finish(self, *, needed: str | None = None, **more: Any) -> dict[str, Any]:
-        """Write the manifest, which commits the stage, and remove its temporary tables.
+    def finish(
+        self, *, needed: str | None = None, with_others: bool = False, **more: Any
+    ) -> dict[str, Any]:
+        """Write the manifest, which commits the stage, and remove what is temporary.
+
+        That is the temporary tables, and what executors of Spark left that were lost meanwhile.
 
         Args:
             needed: a table that must not be empty; None for any.
+            with_others: other ranks may start the stage meanwhile.
             more: further entries of the manifest.
 
         Raises:
@@ -186,18 +191,21 @@ class Stage:
         rows, drops = self.counts()
         if not (rows[needed] if needed else any(rows.values())):
             raise HarpError(self._nothing_written(drops))
+        for table in self.folder.iterdir():
+            remove_temporary(table, recursive=True)
         files = {
             name: entry
             for name, entry in self._files().items()
             if name.partition("/")[0] not in self.temporary
         }
-        manifest = self._artifact.commit(
-            files,
-            content=content_hash(files, more),
-            rows=dict(sorted(rows.items())),
-            drops=dict(sorted(drops.items())),
-            **more,
-        )
+        with self._artifact.turn() if with_others else nullcontext():
+            manifest = self._artifact.commit(
+                files,
+                content=content_hash(files, more),
+                rows=dict(sorted(rows.items())),
+                drops=dict(sorted(drops.items())),
+                **more,
+            )
         self._remove_temporary_tables()
         return manifest
 

@@ -3,6 +3,7 @@
 import errno
 import fcntl
 import os
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -21,11 +22,27 @@ def test_who_joins_leaves_what_others_write(tmp_path):
     written.touch()
     same.start(with_others=True)
     assert same.shard_done("a") and written.exists()
-    same.finish()
+    same.finish()  # when all shards are finished, nobody writes to a table any more
+    assert not written.exists()
     stage.start(with_others=True)  # finds the stage finished, and leaves it so
     assert stage.is_whole
+    written.touch()
     stage.start()
     assert not written.exists()
+
+
+def test_a_rank_does_not_commit_while_another_starts(tmp_path):
+    """Who starts removes the manifest of unfinished work."""
+    stage = Stage(tmp_path / "stage", {}, {})
+    stage.start(with_others=True)
+    stage.finish_shard("a", {"table": 1}, {})
+    with ThreadPoolExecutor() as pool:
+        with stage._artifact.turn():
+            finished = pool.submit(stage.finish, with_others=True)
+            with pytest.raises(TimeoutError):
+                finished.result(0.5)
+            assert not stage.is_whole
+        assert finished.result(30)["rows"] == {"table": 1} and stage.is_whole
 
 
 def test_ranks_of_other_settings_are_refused_before_any_shard_is_finished(tmp_path):

@@ -62,8 +62,12 @@ def test_finished_shards_are_kept(tmp_path):
     with pytest.raises(HarpError, match="no finished stage"):
         read_manifest(again.folder)
 
+    lost = ["pages/part-1.parquet.78.harp-tmp", "shards/part-0.json.78.harp-tmp"]
+    for name in lost:  # of an executor that was killed, whose shard another one made again
+        (again.folder / name).write_text("half")
     write_shard(again, "part-1", (4, 5, 6, 7), {"short": 2, "empty": 1})
     manifest = again.finish(heads=2)
+    assert not list(again.folder.rglob("*.harp-tmp"))
     assert again.is_finished() and stage(tmp_path, a=1).is_finished()
     assert manifest == read_manifest(again.folder)
     assert manifest["rows"] == {"pages": 7}
