@@ -82,6 +82,8 @@ def user_message(error: BaseException) -> str | None:
         return None if module == "harp_plugin" else f"{error.name} {advice}"
     if isinstance(error, MemoryError) or _is_instance(error, "torch", "OutOfMemoryError"):
         return "there is too little memory: give fewer --workers, or smaller batches"
+    if _is_instance(error, "aiohttp", "ClientError"):
+        return f"a connection broke ({folded(error)}): run the command again to resume"
     if isinstance(error, OSError):
         names = [os.fsdecode(n) for n in (error.filename, error.filename2) if _is_path(n)]
         path = f"{' -> '.join(names)}: " if names else ""

@@ -21,6 +21,16 @@ from harp_plugin.errors import show, user_message
 pytestmark = pytest.mark.integration
 
 
+class ClientError(Exception):
+    """As aiohttp has it, which is installed with the stores that need it."""
+
+    __module__ = "aiohttp.client_exceptions"
+
+
+class ClientPayloadError(ClientError):
+    """Of a server that closes the connection in the middle of a file."""
+
+
 def raised(function, *arguments):
     try:
         function(*arguments)
@@ -74,6 +84,7 @@ DAMAGE = {
     "JSON": lambda: raised(json.loads, "{"),
     "nested JSON": lambda: raised(json.loads, "[" * 10**5),
     "memory": lambda: MemoryError(),
+    "a connection": lambda: ClientPayloadError("Response payload is not completed"),
 }
 
 

@@ -25,6 +25,7 @@ from ..work.parquet import ShardFile, write_table
 from ..work.records import file_hash, file_state
 from ..work.stage import Stage
 from ..work.urls import is_url
+from .markdown import configurations
 from .options import CorpusOptions
 from .readers import (
     READERS,
@@ -37,14 +38,14 @@ from .readers import (
 )
 from .readers.mediawiki import multistream_index
 from .readers.registry import OTHER_FORMAT
-from .readers.source import COLLECTION
+from .readers.source import COLLECTION, is_passed_over
 from .tables import TABLES, table_rows
 
 __all__ = ["build_corpus"]
 
 _PACKAGES = (
     *("mwparserfromhell", "markdown-it-py", "mdit-py-plugins", "pyyaml", "selectolax"),
-    *("resiliparse", "sentencex", "regex", "pyarrow"),
+    *("resiliparse", "fastwarc", "ada-url", "tldextract", "sentencex", "regex", "pyarrow"),
 )
 _SHARD_SIZE = 32 << 20
 
@@ -90,6 +91,7 @@ def _read_sources(stage: Stage, request: BuildRequest) -> dict[str, Any]:
     for source in chain.from_iterable(groups):
         source.named = named if source.folder is None else ()
     runs, unreadable = _find_runs(groups, options.reader)
+    _check_names(runs)
     if unreadable:
         stage.finish_shard("unknown", {}, {"file of unknown format": unreadable})
     total, pages = sum(source.size for _, run in runs for source in run), 0
@@ -125,8 +127,9 @@ def _base_name(name: str | Path) -> str:
 def _fingerprint(group: list[Source]) -> str:
     """Return a hash of the names and the contents of sources, wherever their files lie.
 
-    For a collection of ir_datasets, this is a hash of its name and of the release of ir_datasets. A
-    process reads each file once, unless the size or the time of a file changes.
+    The hidden files by which generators of sites are configured count too. For a collection of
+    ir_datasets, this is a hash of its name and of the release of ir_datasets. A process reads each
+    file once, unless the size or the time of a file changes.
     """
     indexes = ((source, multistream_index(source)) for source in group)
     files = [
@@ -134,6 +137,10 @@ def _fingerprint(group: list[Source]) -> str:
         for source, index in indexes
         for file in ([source] if index is None else [source, Source(index.name, index)])
     ]
+    if (folder := group[0].folder) is not None:
+        paths = (p.relative_to(folder).as_posix() for p in sorted(folder.rglob("*")) if p.is_file())
+        hidden = configurations(filter(is_passed_over, paths))
+        files += [Source(name, folder / name) for name in hidden]
     state = _digest(f"{file.path}\0{file.name}\0{_status(file)}\0" for file in files)
     if state not in _fingerprints:
         _fingerprints[state] = _digest(f"{file.name}\0{_content_hash(file)}\0" for file in files)
@@ -197,6 +204,21 @@ def _find_runs(groups: list[list[Source]], reader: str) -> tuple[list[_Run], int
         for name, same_format in groupby(readable, key=itemgetter(0)):
             runs.append((name, [source for _, source in same_format]))
     return runs, unreadable
+
+
+def _check_names(runs: list[_Run]) -> None:
+    """Check that no two files have the same path below their folders, which is the key of a page.
+
+    Raises:
+        HarpError: two files have.
+    """
+    files = (source for name, run in runs if name in ("html", "markdown") for source in run)
+    for name, count in Counter(file.name for file in files).items():
+        if count > 1:
+            raise HarpError(
+                f"{name} is in two sources, and pages are named by their paths: name one folder "
+                "that holds both"
+            )
 
 
 def _shards(

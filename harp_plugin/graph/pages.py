@@ -82,11 +82,15 @@ def dropped_pages(tables: Tables) -> ir.Table:
     """Count the pages that a filter drops, by reason; those of ``min_words`` are not counted.
 
     A page counts by the reason why it is not a document: a list without a lead is not counted as a
-    list.
+    list. Of pages of the same key, the first is read.
     """
     import ibis
 
+    distinct = tables["pages"].group_by("id").aggregate(copies=lambda rows: rows.count())
+    again = distinct.aggregate(count=(distinct.copies - 1).sum().fill_null(0)).mutate(
+        reason=ibis.literal("page read twice")
+    )
     pages = tables["coded_pages"]
     names = {code: name.removeprefix("a ") for code, name in NO_DOCUMENT.items() if code > 1}
     reason = ibis.cases(*code_cases("", pages.no_document, names), else_=ibis.null("string"))
-    return count_reasons(pages.select(reason=reason))
+    return ibis.union(count_reasons(pages.select(reason=reason)), again.select("reason", "count"))

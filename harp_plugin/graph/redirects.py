@@ -13,14 +13,7 @@ if TYPE_CHECKING:
 
     from ..work.sql.steps import Tables
 
-__all__ = [
-    "MAX_HOPS",
-    "doubled",
-    "dropped_redirects",
-    "first_redirects",
-    "title_steps",
-    "titles",
-]
+__all__ = ["MAX_HOPS", "doubled", "dropped_redirects", "first_redirects", "title_steps", "titles"]
 
 MAX_HOPS = 16
 """How many redirects are followed one after the other: one, doubled four times."""

@@ -72,6 +72,22 @@ def test_several_sources_in_shards(tmp_path):
     assert manifest["rows"]["pages"] == manifest["rows"]["links"] == 6
 
 
+@pytest.mark.parametrize("named", ["folders", "files"])
+def test_files_of_the_same_name_are_refused(tmp_path, named):
+    """Pages are named by their paths, so that one would take the place of the other."""
+    folders = [tmp_path / name for name in ("one", "two")]
+    for folder in folders:
+        folder.mkdir()
+        (folder / "README.md").write_text(f"# {folder.name}\n\nSome words.")
+    sources = folders if named == "folders" else [folder / "README.md" for folder in folders]
+    with pytest.raises(HarpError, match=r"README.md is in two sources, .*: name one folder"):
+        build_corpus(tmp_path / "out", CorpusOptions(), sources=sources, quiet=True)
+    (tmp_path / "both").mkdir()
+    for folder in folders:
+        folder.rename(tmp_path / "both" / folder.name)
+    assert build(tmp_path / "both", tmp_path / "out")["rows"]["pages"] == 2
+
+
 def test_only_what_is_missing_is_read_again(tmp_path):
     source = write_dump(tmp_path / "d.xml", {f"P{n}": f"[[x]] {n}" for n in range(6)})
     whole = build(source, tmp_path, pages_per_shard=2)

@@ -434,6 +434,23 @@ def test_the_summary_names_the_dialect(tmp_path):
         CorpusOptions(dialect="latex")
 
 
+def test_another_hidden_configuration_is_another_source(tmp_path):
+    """VitePress is configured by a file in a hidden folder; what Obsidian keeps says nothing."""
+    files = {".vitepress/config.mjs": "base: '/p/'", ".obsidian/x": "", "a.md": "# A\n\n[b](/p/b)"}
+    write_files(tmp_path / "in", files | {"b.md": B})
+
+    def links():
+        build_corpus(tmp_path, CorpusOptions(), sources=[tmp_path / "in"], quiet=True)
+        return read_table(tmp_path / "corpus" / "links")["target"].to_pylist()
+
+    assert links() == ["b.md"]
+    write_files(tmp_path / "in", {".obsidian/x": "other"})
+    assert links() == ["b.md"]
+    write_files(tmp_path / "in", {".vitepress/config.mjs": "base: '/q/'"})
+    with pytest.raises(HarpError, match="was made from other settings"):
+        links()
+
+
 def test_a_configuration_of_another_program_is_no_site():
     assert find_layout(["config.toml", "a.md"], lambda _: "x = 1").name == "commonmark"
 

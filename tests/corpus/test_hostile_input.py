@@ -200,6 +200,16 @@ def test_names_of_files_that_are_no_text(tmp_path):
     assert keys == {"a\ufffd.html", "b\ufffd.html"}
 
 
+def test_a_picture_in_a_folder_of_markdown_whose_name_is_no_text(tmp_path):
+    """As in archives of long ago."""
+    (tmp_path / "in").mkdir()
+    Path(os.fsdecode(os.fsencode(tmp_path) + b"/in/caf\xe9.png")).write_bytes(b"\x89PNG\0")
+    (tmp_path / "in" / "a.md").write_text("# A\n\nSee [b](b.md).")
+    (tmp_path / "in" / "b.md").write_text("# B\n\nSee [a](a.md).")
+    manifest = build_corpus(tmp_path, CorpusOptions(), sources=[tmp_path / "in"], quiet=True)
+    assert manifest["rows"]["pages"] == manifest["rows"]["links"] == 2
+
+
 def test_what_is_no_file(tmp_path):
     pipe, empty, folder = tmp_path / "pipe", tmp_path / "empty", tmp_path / "folder"
     os.mkfifo(pipe)

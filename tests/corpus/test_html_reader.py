@@ -32,6 +32,9 @@ TEXT = "<p>A paragraph with <a href='{}'>a link</a> in it."
         b"<title>x</title>",
         b"<p>x",
         b"<h1 id=x>",
+        b"<h2>x",
+        b"<section class=x>",
+        b"<ul><li>x",
     ],
 )
 def test_recognized(head):

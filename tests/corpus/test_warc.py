@@ -1,6 +1,8 @@
 """WARC files: real ones, damaged ones, and what servers send."""
 
+import bz2
 import gzip
+import lzma
 import re
 import zlib
 from collections import Counter
@@ -45,6 +47,12 @@ def test_compressed_by_record_as_crawlers_do():
         map(gzip.compress, (response(url="http://a.b/1"), response(url="http://a.b/2")))
     )
     assert [page.key for page in read_bytes(data, "x.warc.gz")] == ["http://a.b/1", "http://a.b/2"]
+
+
+@pytest.mark.parametrize(("compress", "ending"), [(bz2.compress, "bz2"), (lzma.compress, "xz")])
+def test_compressed_as_a_whole(compress, ending):
+    with pytest.raises(HarpError, match=f"x.warc.{ending}: archives are read from gzip or zstand"):
+        read_bytes(compress(response()), f"x.warc.{ending}")
 
 
 def test_redirects_and_canonical_addresses():

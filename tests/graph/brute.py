@@ -145,6 +145,7 @@ def link_graph(pages, sentences, links, redirects, options):
     no_source, no_document = page_flaws(pages, options)
     sites = site_of_pages(pages, options)
     final, drops = resolve_redirects(redirects, by_key)
+    drops["page read twice"] = len(pages) - len(no_source)
     for flaw in no_document.values():
         if flaw not in ("", "short", "no lead"):
             drops[TO[flaw].removeprefix("a ")] += 1

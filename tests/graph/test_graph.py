@@ -151,7 +151,7 @@ def test_random_graphs_reach_every_case():
     """The brute force itself meets every reason, ambiguity and redirects of several hops."""
     found = link_graph(*joined_graphs(SEEDS), GraphOptions())
     assert len(found.anchors) > 50 and len(found.ambiguous_texts) > 20 and len(found.see_also) > 20
-    assert len(found.drops) == 19 and min(found.drops.values()) >= 3
+    assert len(found.drops) == 20 and min(found.drops.values()) >= 3
     rare = {"texts of very many pages", "anchors of very many pages"}
     assert {name for name, count in found.counts.items() if count <= 5} == rare
 
@@ -209,6 +209,16 @@ def test_a_doubled_redirect_takes_one_target():
     tables = compute(as_tables(pages, [], [], redirects), min_words=0)
     assert rows_of(tables["titles"], "title")["A"]["page"] == 0
     assert as_graph(tables).drops == {"redirect read twice": 1, "second target of a redirect": 1}
+
+
+def test_pages_of_one_key_are_one_page_and_counted():
+    """As of two wikis in one build."""
+    pages = [{"id": n, "key": key, "lead": "x", "see_also": []} for n, key in ((1, "B"), (2, "C"))]
+    tables = compute(
+        as_tables([*pages, pages[0] | {"lead": "y"}, pages[0]], [], [], []), min_words=0
+    )
+    graph = as_graph(tables)
+    assert set(graph.documents) == {1, 2} and graph.drops == {"page read twice": 2}
 
 
 def test_a_redirect_to_itself_through_normalization(tmp_path):

@@ -2,6 +2,7 @@
 
 import time
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import fsspec
@@ -9,6 +10,8 @@ import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
 from harp_plugin.commands.steps import output_folder
+from harp_plugin.corpus.build import build_corpus
+from harp_plugin.corpus.options import CorpusOptions
 from harp_plugin.corpus.readers.source import sources
 from harp_plugin.errors import HarpError
 from harp_plugin.models.loading import resolve_model
@@ -42,6 +45,15 @@ def test_a_source_is_read_as_it_comes(store):
     assert list(source.lines()) == [(1, b"one\n"), (2, b"two\n")]
     assert source.name == "a.txt" and source.size == 8 and source.collection is None
     assert source.head == b"one\ntwo\n"
+
+
+def test_markdown_at_a_url_is_copied_first(store, tmp_path, monkeypatch):
+    """Its links and includes would be looked for on this machine."""
+    store.pipe_file("/bucket/docs/a.md", b"# A\n\nSee [b](b.md).")
+    build = partial(build_corpus, tmp_path / "out", CorpusOptions(), quiet=True)
+    with pytest.raises(HarpError, match=r"a\.md is at a URL: copy its folder to a disk, and name"):
+        build(sources=["memory://bucket/docs"])
+    assert build(sources=[local_path("memory://bucket/docs")])["rows"]["pages"] == 1
 
 
 def test_a_folder_is_copied_until_it_changes(store, tmp_path):

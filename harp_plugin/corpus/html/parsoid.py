@@ -16,11 +16,7 @@ __all__ = ["ParsoidRules"]
 
 _OMITTED_TYPES = kind_by_word("parsoid_types")
 _OMITTED_ROLES = kind_by_word("parsoid_roles")
-_CLEANUP = (
-    (EMPTY_BRACKETS, ""),
-    (OPENING_BRACKET, "("),
-    (re.compile(r" +(?=[,.](?:\s|$))"), ""),
-)
+_CLEANUP = ((EMPTY_BRACKETS, ""), (OPENING_BRACKET, "("), (re.compile(r" +(?=[,.](?:\s|$))"), ""))
 
 
 class ParsoidRules(HtmlRules):

@@ -1,7 +1,7 @@
 """Markdown of documentation becomes sections of clean text with the exact places of its links."""
 
 from .address import MarkdownAddress
-from .dialects import Layout, find_layout
+from .dialects import Layout, configurations, find_layout
 from .includes import is_fragment, with_includes
 from .notebook import notebook_markdown
 from .page import markdown_items
@@ -12,6 +12,7 @@ __all__ = [
     "Layout",
     "MarkdownAddress",
     "Site",
+    "configurations",
     "find_layout",
     "is_fragment",
     "markdown_items",

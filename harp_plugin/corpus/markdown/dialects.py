@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 import re
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fnmatch import translate
 from functools import cache
@@ -17,7 +17,7 @@ from ..options import DialectName
 from ..word_lists import read_table
 from .routes import Route, find_routes
 
-__all__ = ["DIALECTS", "Dialect", "Layout", "dialect", "find_layout"]
+__all__ = ["DIALECTS", "Dialect", "Layout", "configurations", "dialect", "find_layout"]
 
 DIALECTS = get_args(DialectName)[1:]
 """The names of the dialects, in the order in which they are looked for."""
@@ -96,6 +96,13 @@ class Layout:
 def dialect(name: str) -> Dialect:
     """Return a dialect by its name."""
     return Dialect(**read_table(f"dialects/{name}.toml"))
+
+
+def configurations(paths: Iterable[str]) -> list[str]:
+    """Return the paths of the files whose settings decide about the addresses of pages."""
+    dialects = (dialect(name) for name in DIALECTS)
+    patterns = [own.pattern for own in dialects if own.base_settings or own.folder_settings]
+    return [path for path in paths if any(pattern.fullmatch(path) for pattern in patterns)]
 
 
 def find_layout(

@@ -12,13 +12,7 @@ from urllib.parse import unquote
 from .dialects import DIALECTS, dialect
 from .front_matter import split_front_matter
 
-__all__ = [
-    "CODE_INCLUDE",
-    "INCLUDE_LOOP",
-    "MISSING_INCLUDE",
-    "is_fragment",
-    "with_includes",
-]
+__all__ = ["CODE_INCLUDE", "INCLUDE_LOOP", "MISSING_INCLUDE", "is_fragment", "with_includes"]
 
 INCLUDE_LOOP = "include of a file that includes this one, or too many includes"
 MISSING_INCLUDE = "include of a missing file"

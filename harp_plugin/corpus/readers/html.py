@@ -24,8 +24,8 @@ __all__ = ["MIN_WORDS", "HtmlReader", "looks_like_html", "page_items"]
 
 _PROLOGUE = re.compile(rb"(?:\s+|<!--.*?-->|<\?xml\b[^>]*>)*+", re.DOTALL)
 _HTML = re.compile(
-    rb"<(?:!doctype\s+html|html|head|script|iframe|h1|div|font|table|style|title|b|body|br|p|a|meta"
-    rb"|link)[\s/>]",
+    rb"<(?:!doctype\s+html|html|head|script|iframe|h[1-6]|div|font|table|style|title|b|body|br|p|a"
+    rb"|meta|link|ul|ol|section|article|main|nav|header)[\s/>]",
     re.IGNORECASE,
 )
 _XHTML = re.compile(rb"<(?:!doctype\s+html|html)[\s/>]", re.IGNORECASE)

@@ -24,7 +24,7 @@ from ..markdown import (
 from ..options import CorpusOptions, site_roots
 from ..pages import Dropped, Item
 from ..urls import FileAddress
-from .source import MAX_RECORD, Source, is_passed_over
+from .source import MAX_RECORD, Source, is_passed_over, printable
 
 __all__ = ["FRAGMENT", "MarkdownReader"]
 
@@ -112,8 +112,13 @@ class MarkdownReader:
         return markdown_items(record.text, address)
 
     def _folder_of(self, source: Source) -> _Folder:
-        """Return the folder that the user named, or the named files in the folder of the file."""
-        path = source.path or Path(source.name)
+        """Return the folder that the user named, or the named files in the folder of the file.
+
+        Raises:
+            HarpError: the source is at a URL, where a page's links and includes are not known.
+        """
+        if (path := source.path) is None:
+            raise HarpError(f"{source.name} is at a URL: copy its folder to a disk, and name that")
         root = source.folder or path.parent
         if self._folder is None or self._folder.root != root:
             named = {path, *(other for other in source.named if other.parent == root)}
@@ -128,7 +133,7 @@ class _Folder:
     def __init__(self, root: Path, paths: Iterable[Path], dialect: str) -> None:
         self.root = root
         self.real_root = root.resolve()
-        self.paths = [path.relative_to(root).as_posix() for path in paths]
+        self.paths = [printable(path.relative_to(root).as_posix()) for path in paths]
         self.dialect = dialect
         self._names = frozenset(self.paths)
 

@@ -31,6 +31,7 @@ __all__ = [
     "decompressed",
     "is_passed_over",
     "numbered_lines",
+    "printable",
     "sources",
 ]
 
@@ -71,7 +72,7 @@ class Source:
     _raw: IO[bytes] | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
-        self.name = _UNPRINTABLE.sub("\ufffd", self.name)
+        self.name = printable(self.name)
 
     @property
     def collection(self) -> str | None:
@@ -185,6 +186,11 @@ def sources(name: str | Path) -> list[Source]:
     if not files:
         raise HarpError(f"no file in {name}: check the path")
     return files
+
+
+def printable(name: str) -> str:
+    """Return a name in which no character breaks a line or is half of one."""
+    return _UNPRINTABLE.sub("\ufffd", name)
 
 
 def is_passed_over(name: str) -> bool:

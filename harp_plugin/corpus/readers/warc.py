@@ -59,9 +59,11 @@ class WarcReader:
         """Stream the responses as they were sent, before their codings are undone.
 
         Raises:
-            HarpError: the file is truncated or damaged.
+            HarpError: the file is truncated or damaged, or compressed by bzip2 or xz.
         """
         place = f"{source.name}, byte 0"
+        if source.name.endswith((".bz2", ".xz")):
+            raise HarpError(f"{source.name}: archives are read from gzip or zstandard: unpack it")
         with source.open(decompress=False) as file:
             try:
                 for record in ArchiveIterator(file, WarcRecordType.any_type, auto_decode="none"):
