@@ -96,11 +96,12 @@ def _model_in_package(package: str) -> str:
     return str(folders[0])
 
 
-def load_tokenizer(name: str) -> PreTrainedTokenizerBase:
+def load_tokenizer(name: str, model: str | None = None) -> PreTrainedTokenizerBase:
     """Load the tokenizer of a model.
 
     Args:
         name: name of the model, as in `resolve_model`.
+        model: name of the model that reads its tokens, if that is another.
 
     Raises:
         HarpError: the model cannot be found on this machine or on the hub, its files are
@@ -114,11 +115,11 @@ def load_tokenizer(name: str) -> PreTrainedTokenizerBase:
         is_empty = len(tokenizer) <= len(tokenizer.all_special_ids)
     if is_empty:
         raise HarpError(f"the tokenizer of model {name} cannot be used: its vocabulary is empty")
-    size = getattr(load_pretrained(AutoConfig, name), "vocab_size", None)
+    size = getattr(load_pretrained(AutoConfig, model or name), "vocab_size", None)
     if isinstance(size, int) and largest >= size:
         raise HarpError(
             f"the tokenizer of model {name} cannot be used: its largest token is {largest}, but "
-            f"vocab_size in config.json is {size}"
+            f"vocab_size in config.json of {model or name} is {size}"
         )
     return tokenizer
 

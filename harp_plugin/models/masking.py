@@ -127,10 +127,7 @@ def _continues(vocabulary: Mapping[str, int]) -> NDArray[np.bool_]:
 
 
 def _whole_words(
-    places: NDArray[np.int64],
-    begins: NDArray[np.bool_],
-    order: NDArray[np.float64],
-    budget: int,
+    places: NDArray[np.int64], begins: NDArray[np.bool_], order: NDArray[np.float64], budget: int
 ) -> NDArray[np.int64]:
     """Choose words until the budget of tokens is spent.
 

@@ -10,14 +10,7 @@ from transformers import AutoModel, AutoModelForTextEncoding, PreTrainedConfig, 
 from ..errors import HarpError
 from .devices import to_device
 
-__all__ = [
-    "DECODER",
-    "POOLINGS",
-    "encoder_class",
-    "padded_inputs",
-    "padded_vectors",
-    "pooled",
-]
+__all__ = ["DECODER", "POOLINGS", "encoder_class", "padded_inputs", "padded_vectors", "pooled"]
 
 DECODER = "decoder"
 """The state of a decoder at its first token, which attends to the whole text (Anchor-DR's T5)."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Annotated, Any, ClassVar, Literal
@@ -37,6 +38,8 @@ __all__ = [
 _KINDS = {"cross-encoder": TrainableCrossEncoder, "bi-encoder": TrainableBiEncoder}
 _OPTIONS_OF_BI_ENCODERS = ("pooling", "normalize", "texts_at_once")
 _LARGE = 1e30
+_ON_PAIRS = re.compile(r"(loss|accuracy)|loss/\w+|[\w-]+/(loss|accuracy)")
+"""Names of what is measured on held-out pairs; see `harp_plugin.training.meters.Meters`."""
 _Positive = Annotated[float, Interval(gt=0, le=MOST)]
 _NotNegative = Annotated[float, Interval(ge=0, le=_LARGE)]
 _BelowOne = Annotated[float, Interval(ge=0, lt=1)]
@@ -304,7 +307,7 @@ class HarpTrainingArguments(ValidationOptions, Overwriting, Progress, TevatronTr
     }
 
     overwrite: bool = option(False, aliases=["overwrite_output_dir", "overwrite-output-dir"])
-    warmup_steps: Annotated[float, Interval(ge=0, le=MOST)] = 0.0
+    warmup_steps: Annotated[float, Interval(ge=0, le=MOST)] | None = None
     warmup_ratio: _BelowOne = 0.1
     dataloader_drop_last: bool = True
     tokens_per_batch: Count | None = None
@@ -324,7 +327,7 @@ class HarpTrainingArguments(ValidationOptions, Overwriting, Progress, TevatronTr
         if self.dataloader_num_workers is None:
             self.dataloader_num_workers = 0 if self.use_cpu else usual_workers()
         self.disable_tqdm = self.quiet or bool(getattr(self, "disable_tqdm", False))
-        if self.warmup_ratio and not self.warmup_steps:
+        if self.warmup_steps is None:
             self.warmup_steps = self.warmup_ratio
         for name in _OPTIONS_OF_OTHER_MODELS:
             if getattr(self, name, None):
@@ -333,6 +336,8 @@ class HarpTrainingArguments(ValidationOptions, Overwriting, Progress, TevatronTr
         if self.validation_dataset is not None:
             self.validation_dataset = self.validation_dataset.removeprefix("irds:")
         metric = self.metric_for_best_model
+        if metric and vars(self)["greater_is_better"] is None:
+            self.greater_is_better = "loss" not in metric  # as in loss/lce
         TevatronTrainingArguments.__post_init__(self)
         self._check_validation(metric)
 
@@ -377,10 +382,17 @@ class HarpTrainingArguments(ValidationOptions, Overwriting, Progress, TevatronTr
         if metric is None:
             self.metric_for_best_model = measures[0] if self.validation_dataset else "loss"
             self.greater_is_better = self.metric_for_best_model != "loss"
-        elif not self.validation_build_dir and metric.removeprefix("eval_") not in measures:
+            return
+        measured, named = [], metric.removeprefix("eval_")
+        if self.validation_dataset:
+            measured += measures
+        if self.validation_build_dir:
+            measured += ["loss", "accuracy", "loss/NAME", "TASK/loss", "TASK/accuracy"]
+        of_pairs = bool(self.validation_build_dir and _ON_PAIRS.fullmatch(named))
+        if not of_pairs and named not in measured:
             raise HarpError(
                 f"metric_for_best_model is {metric}, which is not measured: choose one of "
-                f"{', '.join(measures)}"
+                f"{', '.join(measured)}"
             )
 
 

@@ -194,11 +194,11 @@ def query_limits(option: object, tasks: Sequence[str], max_length: int) -> dict[
             `harp_plugin.models.pairs.cut_sizes` says. Each registered task may be named, so that a
             recipe stays valid when a task is removed from its mixture.
         tasks: the tasks of the run.
-        max_length: most tokens of a pair, special tokens included.
+        max_length: most tokens of what the model reads at once, special tokens included.
 
     Raises:
-        HarpError: a name is not the name of a task, or a number is below 1 or leaves no tokens for
-            the document.
+        HarpError: a name is not the name of a task, or a number is below 1 or above
+            ``max_length``.
     """
     by_task = option if isinstance(option, Mapping) else {}
     for task in by_task.keys() - set(tasks):
@@ -206,10 +206,10 @@ def query_limits(option: object, tasks: Sequence[str], max_length: int) -> dict[
     for_all = None if option is by_task else option
     limits = {**dict.fromkeys(tasks, for_all), **by_task}
     for task, limit in limits.items():
-        if limit is not None and (type(limit) is not int or not 0 < limit <= max_length - 8):
+        if limit is not None and (type(limit) is not int or not 0 < limit <= max_length):
             raise HarpError(
                 f"max_query_length is {limit!r} for {task}: with a max_length of {max_length} it "
-                f"must be from 1 to {max_length - 8}, so that a document fits; change one of them"
+                f"must be from 1 to {max_length}"
             )
     return limits
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import HarpError
-from ..models.loading import COSINE, model_fingerprint, resolve_model
+from ..models.loading import COSINE, POOLING, model_fingerprint, resolve_model
 from ..work.provenance import Provenance, package_versions
 from ..work.records import file_hash
 from .arguments import HarpModelArguments, HarpTrainingArguments, PairOptions
@@ -57,15 +57,16 @@ def provenance(
     }
     settings = {name: value for name, value in settings.items() if value is not None}
     inputs = fingerprints(model_args, data_args, training_args)
+    pooling = Path(resolve_model(model_args.model)) / POOLING / "config.json"
+    if model_args.model_kind == "bi-encoder" and pooling.is_file():
+        inputs["pooling"] = file_hash(pooling)
     if held_out is not None:
         inputs["held_out"] = getattr(held_out, "fingerprint", "")
     return Provenance(settings, package_versions("harp_plugin", *_PACKAGES), inputs)
 
 
 def recipe(
-    model_args: HarpModelArguments,
-    data_args: PairOptions,
-    training_args: HarpTrainingArguments,
+    model_args: HarpModelArguments, data_args: PairOptions, training_args: HarpTrainingArguments
 ) -> dict[str, Any]:
     """Collect the options that decide what a run computes.
 

@@ -16,12 +16,7 @@ from ..models.pairs import joining_pairs
 from ..tasks import PreTrainingData
 from ..tasks.registry import check_negatives
 from ..work.lock import one_writer
-from .arguments import (
-    HarpDataArguments,
-    HarpModelArguments,
-    HarpTrainingArguments,
-    PairOptions,
-)
+from .arguments import HarpDataArguments, HarpModelArguments, HarpTrainingArguments, PairOptions
 from .data import GroupCollator, GroupDataset, PairGroups, TaughtGroups, Teacher, groups_per_batch
 from .losses import WeightedSum
 from .recipe import check_output_dir, provenance
@@ -189,7 +184,7 @@ def build_trainer(
         validation: measures the ranking.
     """
     seed, loss = training_args.seed, data_args.weighted_sum()
-    tokenizer = load_tokenizer(model_args.tokenizer_name or model_args.model)
+    tokenizer = load_tokenizer(model_args.tokenizer_name or model_args.model, model_args.model)
     if model_args.pair_format == "tevatron":
         tokenizer = joining_pairs(tokenizer)
     model = model_args.load(seed)

@@ -42,12 +42,7 @@ _OF_A_STATE = (
 )
 _OWN = rf"(checkpoint-\d+/)?({_OF_A_MODEL})|checkpoint-\d+/({_OF_A_STATE})|{LOG}|runs/.*"
 """What a run writes into its folder."""
-_DECIDED_BY_THE_CLOCK = frozenset(
-    {
-        *("train_runtime", "train_samples_per_second", "train_steps_per_second", "train_loss"),
-        "train_tokens_per_second",
-    }
-)
+_DECIDED_BY_THE_CLOCK = re.compile(r"train_(loss|runtime|\w+_per_second)")
 
 
 @dataclass
@@ -198,7 +193,8 @@ def cannot_resume(checkpoint: Path, reason: object) -> HarpError:
 def log_lines(log: Log) -> list[dict[str, Any]]:
     """Select the log's lines of training and evaluation, without what the clock decides."""
     lines = [
-        {name: line[name] for name in sorted(line.keys() - _DECIDED_BY_THE_CLOCK)} for line in log
+        {name: line[name] for name in sorted(line) if not _DECIDED_BY_THE_CLOCK.fullmatch(name)}
+        for line in log
     ]
     return [line for line in lines if line.keys() - {"epoch", "step", "total_flos"}]
 

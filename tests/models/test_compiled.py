@@ -43,8 +43,15 @@ def outputs_and_gradients(model):
     return outputs, [w.grad for w in model.parameters() if w.grad is not None]
 
 
-@pytest.mark.parametrize("name", MODELS)
-@pytest.mark.parametrize("kind", [TrainableCrossEncoder, TrainableBiEncoder])
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [
+        (TrainableCrossEncoder, "bert"),
+        (TrainableBiEncoder, "modernbert"),
+        pytest.param(TrainableCrossEncoder, "modernbert", marks=pytest.mark.slow),
+        pytest.param(TrainableBiEncoder, "bert", marks=pytest.mark.slow),
+    ],
+)
 def test_all_layers_share_a_graph_without_a_break(kind, name, tmp_path, monkeypatch):
     torch.manual_seed(0)
     MODELS[name]().save_pretrained(tmp_path)

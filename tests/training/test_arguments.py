@@ -90,7 +90,7 @@ def test_query_limits_as_a_flag_and_in_a_recipe(given, rqp, acm):
         ("-1", "max_query_length is -1 for"),
         ("30.5", "max_query_length is 30.5 for"),
         ("true", "max_query_length is True for"),
-        ("505", "with a max_length of 512 it must be from 1 to 504"),
+        ("513", "with a max_length of 512 it must be from 1 to 512"),
         ("[30]", r"max_query_length is \[30\]"),
         ('{"rqp": 0}', "max_query_length is 0 for rqp"),
         ('{"rpq": 30}', "unknown task 'rpq': did you mean 'rqp'"),

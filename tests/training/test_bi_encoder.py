@@ -44,6 +44,20 @@ def test_a_finished_folder_is_replaced(options):
 
 
 @pytest.mark.integration
+def test_another_pooling_of_the_model_is_another_run(options, tmp_path):
+    start = fit(SentenceGroups(), *options(**DENSE, max_steps=1))
+    changes = {**DENSE, "max_steps": 1, "model": str(start), "output_dir": str(tmp_path / "next")}
+    fit(SentenceGroups(), *options(**changes))
+    config = start / POOLING / "config.json"
+    pooling = json.loads(config.read_text())
+    pooling |= {"pooling_mode_mean_tokens": False, "pooling_mode_cls_token": True}
+    config.write_text(json.dumps(pooling))
+    (start / MANIFEST).unlink()
+    with pytest.raises(HarpError, match="content of pooling"):
+        fit(SentenceGroups(), *options(**changes))
+
+
+@pytest.mark.integration
 def test_losses_of_a_group_alone_train_it_too(options):
     losses = {"lce": {"temperature": 0.1}, "contrastive": 0.5}
     folder = fit(SentenceGroups(), *options(model_kind="bi-encoder", losses=losses, max_steps=2))

@@ -204,6 +204,7 @@ def test_teacher_scores_and_places_travel_with_their_groups(groups, tokenizer):
     assert "teacher_scores" not in collator(tokenizer)([taught[0], examples[1]])
 
 
-def test_query_that_leaves_no_room(tokenizer):
-    with pytest.raises(HarpError, match="max_query_length is 30 for rqp: with a max_length of 32"):
-        collator(tokenizer, max_length=32, max_query_length=30)
+def test_queries_longer_than_what_is_read(tokenizer):
+    with pytest.raises(HarpError, match="max_query_length is 33 for rqp: with a max_length of 32"):
+        collator(tokenizer, max_length=32, max_query_length=33)
+    collator(tokenizer, max_length=32, max_query_length=32)  # as a bi-encoder may have both

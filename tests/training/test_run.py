@@ -4,9 +4,10 @@ from importlib.metadata import version
 
 import pytest
 from safetensors.torch import load_file, save_file
-from transformers import AutoModelForMaskedLM, AutoModelForSequenceClassification
+from transformers import AutoModel, AutoModelForMaskedLM, AutoModelForSequenceClassification
 
 from harp_plugin.errors import HarpError
+from harp_plugin.models.loading import load_pretrained, load_tokenizer
 from harp_plugin.ranking import Scorer
 from harp_plugin.training.run import fit
 from harp_plugin.training.run_folder import LOG
@@ -200,6 +201,18 @@ def test_shortages_are_told_before_training(options, caplog):
 def test_longer_than_the_model_reads(options):
     with pytest.raises(HarpError, match=r"max_length is 600, but .* at most 512"):
         run(options, max_length=600)
+
+
+def test_a_tokenizer_of_more_words_than_the_model_has(options, tiny_bert, tmp_path):
+    larger = load_pretrained(AutoModel, str(tiny_bert))
+    tokenizer = load_tokenizer(str(tiny_bert))
+    tokenizer.add_tokens(["harp1", "harp2"])
+    larger.resize_token_embeddings(len(tokenizer))
+    for each in (larger, tokenizer):
+        each.save_pretrained(tmp_path / "larger")
+    size = len(tokenizer)
+    with pytest.raises(HarpError, match=rf"largest token is {size - 1}, but .* is {size - 2}"):
+        run(options, tokenizer_name=str(tmp_path / "larger"))
 
 
 def test_fewer_groups_than_a_batch(options):

@@ -242,6 +242,13 @@ def test_tevatron_warm_up_is_in_force(options):
     assert rates[:5] == sorted(rates[:5]) and rates[0] < 1e-3
 
 
+def test_no_warm_up_where_it_has_no_steps(options):
+    trainer = trainer_of(options, warmup_steps=0, max_steps=2)
+    trainer.train()
+    rates = [line["learning_rate"] for line in trainer.state.log_history if "loss" in line]
+    assert rates[0] == pytest.approx(1e-3)
+
+
 def test_checkpoint_holds_the_tokenizer(options, tmp_path):
     trainer_of(options, max_steps=2).train()
     names = {path.name for path in (tmp_path / "out" / "checkpoint-2").iterdir()}

@@ -193,7 +193,17 @@ def test_validation_that_nobody_measures(options):
         (WATCHED | {"validation_measures": []}, "validation_measures is empty"),
         (
             WATCHED | {"load_best_model_at_end": True, "metric_for_best_model": "AP"},
-            "metric_for_best_model is AP, which is not measured: choose one of nDCG@10",
+            "metric_for_best_model is AP, which is not measured: choose one of nDCG@10$",
+        ),
+        *(
+            (
+                WATCHED | {"load_best_model_at_end": True, "metric_for_best_model": metric} | more,
+                f"metric_for_best_model is {metric}, which is not measured: choose one of {known}",
+            )
+            for metric, more, known in (
+                ("accurracy", {"validation_build_dir": "b"}, "nDCG@10, loss, accuracy, loss/NAME"),
+                ("nDCG@10", {"validation_build_dir": "b", "validation_dataset": None}, "loss, acc"),
+            )
         ),
     ],
 )
@@ -216,3 +226,13 @@ def test_best_is_the_first_measure_unless_said(options):
     assert best(validation_measures=["RR@10", "AP"]) == ("RR@10", True)
     assert best(validation_dataset=None, validation_build_dir="b") == ("loss", False)
     assert best(metric_for_best_model="eval_nDCG@10") == ("eval_nDCG@10", True)
+
+
+def test_the_best_loss_is_the_lowest(options):
+    best = WATCHED | {"load_best_model_at_end": True, "validation_build_dir": "b"}
+    for metric in ("loss", "eval_loss", "loss/lce", "eval_loss/mlm", "rqp/loss"):
+        assert options(**best, metric_for_best_model=metric)[2].greater_is_better is False
+    for metric in ("accuracy", "rqp/accuracy", "nDCG@10"):
+        assert options(**best, metric_for_best_model=metric)[2].greater_is_better
+    named = best | {"metric_for_best_model": "loss/lce", "greater_is_better": True}
+    assert options(**named)[2].greater_is_better

@@ -212,13 +212,7 @@ class Packing:
 
 
 def _attend(
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    *,
-    mask: Tensor | None,
-    scale: float,
-    dropout: float,
+    query: Tensor, key: Tensor, value: Tensor, *, mask: Tensor | None, scale: float, dropout: float
 ) -> Tensor:
     """Compute attention from queries, keys and values, (texts, heads, queries, width).
 

@@ -124,9 +124,7 @@ class _TextsOfOneLength(NamedTuple):
         return states[self.tokens].unflatten(0, (-1, self.length)).transpose(1, 2)
 
 
-def _by_padded_length(
-    lengths: np.ndarray,
-) -> Iterator[tuple[int, int, list[_TextsOfOneLength]]]:
+def _by_padded_length(lengths: np.ndarray) -> Iterator[tuple[int, int, list[_TextsOfOneLength]]]:
     """Yield for each padded length the number of texts, that length, and the texts."""
     different, counts = np.unique(lengths, return_counts=True)
     padded = -(-different // _LENGTH_MULTIPLE) * _LENGTH_MULTIPLE
