@@ -114,8 +114,7 @@ def folder_collection(id: str) -> Dataset:
     folder = path.parent
     if path.name not in SPLITS or not (folder / DOCUMENTS).is_file():
         raise UnknownCollection(_advice(id, path))
-    missing = [path / file for file in (QUERIES, QRELS) if not (path / file).is_file()]
-    if missing:
+    if missing := [path / file for file in (QUERIES, QRELS) if not (path / file).is_file()]:
         raise UnknownCollection(f"{missing[0]} is missing: run `harp collect` again")
     return Dataset(
         _documents(folder),
@@ -151,17 +150,20 @@ def _documents(folder: Path) -> JsonLinesDocuments:
 
 
 def _queries(path: Path, namespace: str, language: str | None = None) -> TsvQueries:
-    lines = _Lines(path, r"[^\t]+\t[^\t]*", "an id, a tab and a query")
+    lines = _Lines(path, r"([^\t]+)\t[^\t]*", "an id, a tab and a query")
     return TsvQueries(lines, namespace=namespace, lang=language)
 
 
 def _qrels(path: Path, grades: dict[int, str]) -> TrecQrels:
-    form, said = r"\s*(\S+\s+){3}[+-]?\d+\s*", "a query, 0, a document and a whole number"
+    form, said = r"\s*(?:\S+\s+){3}[+-]?\d+\s*", "a query, 0, a document and a whole number"
     return TrecQrels(_Lines(path, form, said), grades)
 
 
 class _Lines(LocalDownload):
-    """A text file with lines of one form; a byte order mark and empty lines are left out."""
+    """A text file with lines of one form; a byte order mark and empty lines are left out.
+
+    What the form has in brackets is an id, which no other line may have.
+    """
 
     def __init__(self, path: Path, form: str, said: str) -> None:
         super().__init__(path, mkdir=False)
@@ -172,13 +174,20 @@ class _Lines(LocalDownload):
         """Open the lines.
 
         Raises:
-            HarpError: one has another form.
+            HarpError: one has another form, or the id of another line.
         """
-        lines = self.path().read_text("utf-8-sig").split("\n")
-        for number, line in enumerate(lines, 1):
-            if line.strip() and not self._form.fullmatch(line):
+        text, first = self.path().read_text("utf-8-sig"), dict[str, int]()
+        lines = {n: line for n, line in enumerate(text.split("\n"), 1) if line.strip()}
+        for number, line in lines.items():
+            if not (match := self._form.fullmatch(line)):
                 raise HarpError(f"{self.path()}, line {number}: {line!r:.60} is not {self._said}")
-        yield BytesIO("".join(f"{line}\n" for line in lines if line.strip()).encode())
+            for id in match.groups():
+                if first.setdefault(id, number) != number:
+                    raise HarpError(
+                        f"{self.path()}, line {number}: {id!r:.60} is the id of line {first[id]} "
+                        "too: give each query its own"
+                    )
+        yield BytesIO("".join(f"{line}\n" for line in lines.values()).encode())
 
 
 def _advice(id: str, path: Path) -> str:

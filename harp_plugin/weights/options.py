@@ -62,15 +62,13 @@ class WeightOptions(Options):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in self._unused():
-            weighting = _WEIGHTINGS.get(name)
-            if weighting and getattr(self, name) != getattr(WeightOptions, name):
+        for name in sorted(self._unused() - {"model"}):
+            if getattr(self, name) != getattr(WeightOptions, name):
+                owner = _WEIGHTINGS.get(name, "attention or contrastive")
                 raise HarpError(
-                    f"{flag(name)} belongs to --weighting {weighting}, not to {self.weighting}: "
-                    "leave it out"
+                    f"{flag(name)} belongs to --weighting {owner}, not to {self.weighting}: leave "
+                    "it out"
                 )
-        if self.weighting == "language-model" and self.unit != "word":
-            raise HarpError(f"--unit {self.unit}: the language model is one of words: leave it out")
 
     @property
     def needs_model(self) -> bool:

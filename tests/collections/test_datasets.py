@@ -130,6 +130,11 @@ def test_files_of_other_editors(folder):
             "q1\tant\tbee\n",
             "queries.tsv, line 1: .* is not an id, a tab and a query",
         ),
+        (
+            "queries.tsv",
+            "q1\tant\n\nq2\tbee\nq1\tfly\n",
+            "line 4: 'q1' is the id of line 1 too: give",
+        ),
         ("qrels.txt", "q1 0 Ant 1\nq1 Ant 1\n", "qrels.txt, line 2: 'q1 Ant 1' is not a query, 0,"),
         ("qrels.txt", "q1 0 Ant 0.5\n", "qrels.txt, line 1: .* a whole number"),
     ],

@@ -23,7 +23,18 @@ from harp_plugin.weights.options import WeightOptions
         ({"weighting": "language-model", "dirichlet_mu": -1.0}, "--dirichlet-mu is -1"),
         ({"weighting": "language-model", "dirichlet_mu": float("nan")}, "--dirichlet-mu is nan"),
         ({"weighting": "contrastive", "saturation": 0.0}, "--saturation is 0"),
-        ({"weighting": "language-model", "unit": "wordpiece"}, "--unit wordpiece: the language"),
+        *(
+            (
+                {"weighting": "language-model", name: value},
+                f"{flag} belongs to --weighting attention",
+            )
+            for name, flag, value in (
+                ("unit", "--unit", "wordpiece"),
+                ("dtype", "--dtype", "bfloat16"),
+                ("anchor_row", "--anchor-row", "first_piece"),
+                ("batch_tokens", "--batch-tokens", 512),
+            )
+        ),
         ({"dirichlet_mu": 3.0}, "--dirichlet-mu belongs to --weighting language-model, not to a"),
         ({"background": "documents"}, "--background belongs to --weighting language-model"),
         (

@@ -110,8 +110,5 @@ def _document(row: dict[str, Any], ids: DocumentIds) -> CollectionDocument:
     sections = ((s["title"], s["text"], s["boilerplate"]) for s in row["sections"])
     lines = [anchor["text"] for anchor in row["anchor_texts"] or () for _ in range(anchor["count"])]
     return CollectionDocument(
-        ids.of(row["id"], row["key"]),
-        row["title"],
-        joined_sections(sections),
-        "\n".join(lines),
+        ids.of(row["id"], row["key"]), row["title"], joined_sections(sections), "\n".join(lines)
     )

@@ -10,14 +10,7 @@ import regex
 from ...tasks.terms import stop_words
 from ...text import words
 
-__all__ = [
-    "is_address",
-    "is_natural",
-    "near_form",
-    "same_form",
-    "title_forms",
-    "without_qualifier",
-]
+__all__ = ["is_address", "is_natural", "near_form", "same_form", "title_forms", "without_qualifier"]
 
 _QUALIFIER = regex.compile(r"\s*\[[^\]\[]*\]")
 _DISAMBIGUATOR = regex.compile(r"\s+\([^()]*\)$")
