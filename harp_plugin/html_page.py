@@ -12,9 +12,7 @@ __all__ = ["render_page"]
 
 
 def render_page(
-    package: str,
-    filters: Mapping[str, Callable[..., Any]] | None = None,
-    **values: Any,
+    package: str, filters: Mapping[str, Callable[..., Any]] | None = None, **values: Any
 ) -> str:
     """Render a template: every text is escaped, and a value that is missing is an error.
 

@@ -42,16 +42,7 @@ from dataclasses import MISSING, dataclass, field, fields
 from enum import Enum
 from functools import cache, partial
 from types import UnionType
-from typing import (
-    Annotated,
-    Any,
-    ClassVar,
-    Literal,
-    Union,
-    get_args,
-    get_origin,
-    get_type_hints,
-)
+from typing import Annotated, Any, ClassVar, Literal, Union, get_args, get_origin, get_type_hints
 
 from annotated_types import Interval
 from pydantic import ConfigDict, TypeAdapter, ValidationError

@@ -343,9 +343,7 @@ class OptionsParser(HfArgumentParser):
         try:
             with _sense(where):
                 *options, unknown = self.parse_args_into_dataclasses(
-                    self._with_truths(argv),
-                    look_for_args_file=False,
-                    return_remaining_strings=True,
+                    self._with_truths(argv), look_for_args_file=False, return_remaining_strings=True
                 )
         except ArgumentError as error:
             raise HarpError(str(error)) from error

@@ -12,14 +12,7 @@ from functools import lru_cache
 
 import numpy as np
 
-__all__ = [
-    "generator",
-    "linear",
-    "sample",
-    "softmax",
-    "stable_id",
-    "zero_truncated_poisson",
-]
+__all__ = ["generator", "linear", "sample", "softmax", "stable_id", "zero_truncated_poisson"]
 
 
 def stable_id(*names: str | int) -> int:

@@ -76,9 +76,7 @@ class BuildOptions(
 
 
 def build(
-    sources: Sequence[str | Path],
-    options: BuildOptions,
-    *parts: Any,
+    sources: Sequence[str | Path], options: BuildOptions, *parts: Any
 ) -> dict[str, dict[str, Any]]:
     """Run the stages of a build that are not finished yet.
 

@@ -20,13 +20,7 @@ import pandas as pd
 from tqdm.auto import tqdm
 
 from ..collections.dataset import Dataset
-from ..collections.run import (
-    QueryResults,
-    count_lines,
-    is_stream,
-    results_by_query,
-    run_lines,
-)
+from ..collections.run import QueryResults, count_lines, is_stream, results_by_query, run_lines
 from ..errors import HarpError
 from ..models.loading import choose_device, model_fingerprint
 from ..options import option_types

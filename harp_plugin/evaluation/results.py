@@ -118,8 +118,7 @@ class Results:
 
 
 def text_blocks(
-    values: Mapping[str, Mapping[str, float]],
-    p_values: Mapping[str, Mapping[str, float | None]],
+    values: Mapping[str, Mapping[str, float]], p_values: Mapping[str, Mapping[str, float | None]]
 ) -> Iterator[str]:
     """Write row → column → value as blocks of text, each at most 80 characters wide."""
     columns = list(next(iter(values.values())))

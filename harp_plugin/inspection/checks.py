@@ -232,11 +232,7 @@ _OURS = {
         has_opposite=False,
     ),
     "query_probe": Check(
-        "query alone, by a model",
-        query_probe,
-        _ONE_KIND,
-        {"rqp": _OTHER_QUERY},
-        has_opposite=False,
+        "query alone, by a model", query_probe, _ONE_KIND, {"rqp": _OTHER_QUERY}, has_opposite=False
     ),
     "more_shared_words": _matching("more words shared", compared_pairs(measurements.shared_words)),
     "higher_term_frequency": _matching(

@@ -123,8 +123,7 @@ def _check_results(rows: Mapping[str, int], drops: Mapping[str, int]) -> None:
         )
     if empty > count / 2:
         logger.warning(
-            "BM25 finds no page for %d of %d queries, which have no hard negatives",
-            *(empty, count),
+            "BM25 finds no page for %d of %d queries, which have no hard negatives", *(empty, count)
         )
 
 

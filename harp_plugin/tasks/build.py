@@ -20,11 +20,7 @@ if TYPE_CHECKING:
 
     from ..work.sql.steps import Tables
 
-__all__ = [
-    "CORPUS_TABLES",
-    "GRAPH_TABLES",
-    "build_examples",
-]
+__all__ = ["CORPUS_TABLES", "GRAPH_TABLES", "build_examples"]
 
 CORPUS_TABLES = ("pages", "sentences", "sections")
 GRAPH_TABLES = (

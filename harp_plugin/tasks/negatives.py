@@ -13,12 +13,7 @@ from .passages import draw_items, draw_page
 from .queries import Draw
 from .source import BuildSource
 
-__all__ = [
-    "draw_by_in_links",
-    "draw_negatives",
-    "draw_unlinked",
-    "draw_unlinked_example",
-]
+__all__ = ["draw_by_in_links", "draw_negatives", "draw_unlinked", "draw_unlinked_example"]
 
 _TRIES = 100
 

@@ -350,12 +350,7 @@ class BuildSource:
         return _terms(self.weighed_lead(page), options)
 
     def _weighed(
-        self,
-        name: str,
-        text: str,
-        table: MappedTable,
-        id: int,
-        weights: np.ndarray | None = None,
+        self, name: str, text: str, table: MappedTable, id: int, weights: np.ndarray | None = None
     ) -> WeighedText:
         """Bundle a text with a row of spans, and with the row's weights where no others are given.
 

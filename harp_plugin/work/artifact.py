@@ -71,12 +71,7 @@ from .records import (
     read_record,
     write_record,
 )
-from .writing import (
-    TEMPORARY,
-    refuse_special,
-    remove_temporary_of,
-    whole,
-)
+from .writing import TEMPORARY, refuse_special, remove_temporary_of, whole
 
 __all__ = [
     "MANIFEST",

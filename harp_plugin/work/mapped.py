@@ -41,10 +41,7 @@ class MappedTable:
 
     @classmethod
     def from_files(
-        cls,
-        files: list[ShardFile],
-        cache: Path,
-        columns: list[str] | None = None,
+        cls, files: list[ShardFile], cache: Path, columns: list[str] | None = None
     ) -> MappedTable:
         """Open the copy of a table, which is made where it is missing, damaged or of another table.
 
@@ -114,10 +111,7 @@ class MappedTable:
 
 
 def open_table(
-    directory: Path,
-    stage: str,
-    table: str,
-    columns: list[str] | None = None,
+    directory: Path, stage: str, table: str, columns: list[str] | None = None
 ) -> MappedTable:
     """Open a table of a finished stage of a build folder for look-ups by id.
 

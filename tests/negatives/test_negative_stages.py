@@ -24,7 +24,7 @@ from harp_plugin.work.provenance import OverwriteRules
 
 pytestmark = pytest.mark.integration
 
-DEPTH = 10
+DEPTH = 5
 
 
 TASKS = ExampleOptions(tasks=["anchor", "rdp", "ict"])

@@ -10,13 +10,7 @@ from ...work.artifact import MANIFEST
 from ...work.manifest import read_content
 from ...work.records import read_record, write_record
 from ..steps import in_words, say
-from .budget import (
-    measured_speed,
-    ranking_dtype,
-    seconds_of_a_step,
-    training_data,
-    training_steps,
-)
+from .budget import measured_speed, ranking_dtype, seconds_of_a_step, training_data, training_steps
 from .options import AdaptOptions
 from .training import DEPTH, FEWEST_TRAIN_QUERIES, query_count, train_query_count
 

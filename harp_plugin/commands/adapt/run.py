@@ -227,9 +227,7 @@ def _collect(options: AdaptOptions, output: Path) -> None:
     if drawn:
         most = {name: drawn["settings"].get(name) for name in most}
     collecting = CollectOptions(
-        output_dir=str(output),
-        workers=options.workers,
-        **options_of_every_step(options),
+        output_dir=str(output), workers=options.workers, **options_of_every_step(options)
     )
     queries = QueryOptions(
         kinds=list(KINDS),

@@ -20,14 +20,7 @@ from .index import FieldedIndex, Postings
 
 __all__ = ["OF_DOCUMENT", "OF_FIELD", "LexicalFeatures"]
 
-OF_FIELD = (
-    "idf covered",
-    "terms covered",
-    "density",
-    "log counts",
-    "bigrams",
-    "first position",
-)
+OF_FIELD = ("idf covered", "terms covered", "density", "log counts", "bigrams", "first position")
 """Features of each field."""
 OF_DOCUMENT = ("idf covered", "terms covered")
 """Features of all fields together."""

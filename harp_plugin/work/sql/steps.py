@@ -28,14 +28,7 @@ if TYPE_CHECKING:
 
     from .spark import Spark
 
-__all__ = [
-    "PACKAGES",
-    "Step",
-    "Tables",
-    "even_chunks",
-    "run_steps",
-    "write_sorted",
-]
+__all__ = ["PACKAGES", "Step", "Tables", "even_chunks", "run_steps", "write_sorted"]
 
 Tables = Mapping[str, "ir.Table"]
 """Tables of expressions by name."""
