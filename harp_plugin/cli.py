@@ -10,6 +10,7 @@ import sys
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import takewhile
 from multiprocessing import resource_tracker
 from types import FrameType, TracebackType
 
@@ -83,7 +84,7 @@ def _run(arguments: list[str]) -> int:
     name, *argv = arguments
     if name not in COMMANDS:
         raise HarpError(f"unknown command {name!r}: known are {', '.join(sorted(COMMANDS))}")
-    if {"-h", "--help"} & {*argv}:
+    if {"-h", "--help"} & {*takewhile("--".__ne__, argv)}:
         print(stored_help(name), end="")
         return 0
     _quiet_libraries()

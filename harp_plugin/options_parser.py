@@ -343,7 +343,9 @@ class OptionsParser(HfArgumentParser):
         try:
             with _sense(where):
                 *options, unknown = self.parse_args_into_dataclasses(
-                    self._with_truths(argv), look_for_args_file=False, return_remaining_strings=True
+                    self._with_truths(argv, takes_words=takes_words),
+                    look_for_args_file=False,
+                    return_remaining_strings=True,
                 )
         except ArgumentError as error:
             raise HarpError(str(error)) from error
@@ -355,10 +357,11 @@ class OptionsParser(HfArgumentParser):
             raise self._unknown(unknown[0])
         return (*options, rest)
 
-    def _with_truths(self, argv: Sequence[str]) -> list[str]:
+    def _with_truths(self, argv: Sequence[str], *, takes_words: bool) -> list[str]:
         """Write ``--flag`` as ``--flag=true`` where neither true nor false follows.
 
-        argparse would take the next word, such as a query, as the value of the flag.
+        argparse would take the next word, such as a query, as the value of the flag. Where words
+        follow, ``no`` and the like are words.
         """
         words = list(argv)
         end = words.index("--") if "--" in words else len(words)
@@ -367,7 +370,8 @@ class OptionsParser(HfArgumentParser):
             following = "".join(words[place + 1 : place + 2])
             if action is None or action.type is not string_to_bool:
                 continue
-            if not isinstance(_true_false_or_text(following), bool):
+            is_word = takes_words and following.lower() not in ("true", "false")
+            if is_word or not isinstance(_true_false_or_text(following), bool):
                 words[place] = f"{word}=true"
         return words
 
@@ -570,18 +574,14 @@ def _as_json(text: str) -> str:
         ValueError: it is not YAML, or holds what JSON has no type for.
     """
     from ruamel.yaml import YAML
-    from ruamel.yaml.error import MarkedYAMLError, YAMLError
+    from ruamel.yaml.error import YAMLError
 
     try:
         value = YAML(typ="safe", pure=True).load(text)
         _refuse_aliases(value, set())
         return json.dumps(value)
-    except MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        place = f", line {mark.line + 1}" if mark else ""
-        raise ValueError(f"{error.problem or error.context}{place}") from error
     except YAMLError as error:
-        raise ValueError(" ".join(str(error).split())) from error
+        raise ValueError(folded(error)) from error
     except TypeError as error:
         raise ValueError(f"{error}: write it in quotation marks") from error
     except (LookupError, AttributeError, OverflowError) as error:  # of a wrong value behind a tag

@@ -41,20 +41,10 @@ def recipe_schema(commands: Mapping[str, OptionsParser]) -> dict[str, Any]:
             place = _shared(option, shared)
             for name in (option.name, *option.names):
                 properties[name] = {"$ref": f"#/definitions/{place}"}
-        branches.append(
-            {
-                "title": f"harp {command}",
-                "type": "object",
-                "properties": properties,
-                "additionalProperties": False,
-            }
-        )
-    return {
-        "$schema": _DRAFT,
-        "title": "A recipe of harp",
-        "anyOf": branches,
-        "definitions": shared,
-    }
+        branch = {"title": f"harp {command}", "type": "object", "properties": properties}
+        branches.append({**branch, "additionalProperties": False})
+    named = {"$schema": _DRAFT, "title": "A recipe of harp"}
+    return {**named, "anyOf": branches, "definitions": shared}
 
 
 def _shared(option: Option, shared: dict[str, dict[str, Any]]) -> str:

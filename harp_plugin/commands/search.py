@@ -22,7 +22,8 @@ __all__ = ["SearchOptions", "as_text"]
 _FOLDER = {
     "metavar": "DIR [QUERY]",
     "nargs": "+",
-    "help": "Folder that `harp adapt` wrote, and the words of a query; without any, a prompt asks.",
+    "help": "Folder that `harp adapt` wrote, and the words of a query (after -- where one begins "
+    "with a dash); without any, a prompt asks.",
 }
 _INDENT = " " * 4
 _wrap = TextWrapper(76, break_long_words=False, break_on_hyphens=False).wrap
@@ -40,7 +41,7 @@ class SearchOptions(Options):
         results: How many pages are shown at most.
         base: What stands before the name of a page in its address, such as
             https://docs.example.org/.
-        json: Print one line of JSON for each query.
+        json: Print one line of JSON for each query, with the query and its results.
     """
 
     results: Count = 10
@@ -63,11 +64,10 @@ def as_text(results: Iterable[SearchResult], marks: tuple[str, str] = _ASTERISKS
     return "\n\n".join(blocks) or "nothing was found"
 
 
-def _ask(answer: Callable[[str], None]) -> None:
+def _ask(answer: Callable[[str], None], prompt: str) -> None:
     """Answer queries until the input ends."""
     with suppress(ImportError):
         import readline  # noqa: F401  (`input` has a history by it)
-    prompt = "search> " if sys.stdin.isatty() else ""
     while True:
         query = input(prompt)
         try:
@@ -92,7 +92,8 @@ def command(options: SearchOptions, arguments: list[str]) -> None:
     def answer(query: str) -> None:
         results = search.search(query, options.results)
         if options.json:
-            print(json.dumps([result.as_json() for result in results]), flush=True)
+            found = [result.as_json() for result in results]
+            print(json.dumps({"query": query, "results": found}), flush=True)
         else:
             marks = _STANDING_FOR_BOLD if sys.stdout.isatty() else _ASTERISKS
             show(as_text(results, marks), _BOLD)
@@ -100,7 +101,10 @@ def command(options: SearchOptions, arguments: list[str]) -> None:
     if words:
         answer(" ".join(words))
         return
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        with suppress(EOFError):
+            _ask(answer, "")
+        return
     with suppress(EOFError, KeyboardInterrupt):
-        _ask(answer)
-    if sys.stdin.isatty():
-        print()
+        _ask(answer, "search> ")
+    print()

@@ -145,9 +145,12 @@ class HarpFusion(ComparedTransformer):
             The columns that all systems return, with new ``score`` (float64) and ``rank`` (from 0).
 
         Raises:
-            HarpError: a score is not a finite number, or a system returns a document twice; the
-                message names the system, the qid and the docno.
+            HarpError: an attribute that was set later makes no sense, a score is not a finite
+                number, or a system returns a document twice; the message names the system, the qid
+                and the docno.
         """
+        check_fusion(self.systems, self.normalization, self.candidates)
+        self.weights = check_weights(list(self.systems), self.weights)
         return _fused(self._run(inp), self.weights, self.normalization, self.candidates)
 
     def transform_inputs(self) -> list[list[str]]:

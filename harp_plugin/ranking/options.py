@@ -90,7 +90,8 @@ class ScorerSettings:
         checked("batch_tokens", Count | None, self.batch_tokens)
         checked("seed", Seed, self.seed)
         if not isinstance(self.device, str | None):
-            self.device = tuple(self.device)
+            many = hasattr(self.device, "__iter__")
+            self.device = tuple(map(str, self.device)) if many else str(self.device)
             if not self.device:
                 raise HarpError("device is empty: name one, such as cpu")
 

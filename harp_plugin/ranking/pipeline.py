@@ -40,7 +40,7 @@ _OPERATORS = {"$steps": pt.Compose, "$features": FeatureUnion}
 """Keys of transformers that are joined by ``>>`` and by ``**``."""
 _MAPPING = "$mapping"
 """Key of the pairs of a mapping, whose order counts: JSON files of harp sort their keys."""
-_OF_MACHINES = ("device", "batch_tokens", "verbose", "quiet")
+_OF_MACHINES = ("device", "batch_tokens", "batch_size", "verbose", "quiet")
 """Arguments that change no result, but for rounding; they are not saved."""
 _DATASETS = ("dataset", "collection")
 _INDEX_PATHS = ("folder", "index_dir")

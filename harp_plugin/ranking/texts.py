@@ -199,10 +199,11 @@ def column_texts(frame: pd.DataFrame, column: str) -> list[str]:
                 f"the text in column {column!r} of {', '.join(ids)} holds half a surrogate pair, "
                 f"which is no character: {text!r:.40}; remove it"
             )
-        raise HarpError(
-            f"no text in column {column!r} of {', '.join(ids)}: it holds {text!r:.40};"
-            " load texts with dataset.text_loader(), or name the dataset"
-        )
+        advice = "load texts with dataset.text_loader(), or name the dataset"
+        if column in ("query", "docno"):
+            advice = "make it a text, as by astype(str)"
+        where = f"column {column!r} of {', '.join(ids)}"
+        raise HarpError(f"no text in {where}: it holds {text!r:.40}; {advice}")
     return texts
 
 

@@ -83,9 +83,6 @@ class HarpReranker(ModelTransformer, ScorerSettings):
     def __post_init__(self) -> None:
         super().__post_init__()
         checked("batch_size", Count | None, self.batch_size)
-        if self.batch_size is not None and self.batch_tokens is None:
-            self.batch_tokens = self.batch_size * (self.max_length or _TOKENS_OF_A_PAIR)
-        self.batch_size = None  # batch_tokens says it
         self.check_settings()
         is_wrapped = hasattr(self.model, "tokenizer") and hasattr(self.model, "model")
         has_own = isinstance(self.model, str) or is_wrapped
@@ -174,6 +171,8 @@ class HarpReranker(ModelTransformer, ScorerSettings):
         options = {name: settings[name] for name in ("batch_tokens", "max_length")}
         if tokenizer is None:  # a CrossEncoder, which wraps both
             options["max_length"] = options["max_length"] or model.max_seq_length
+            if getattr(model, "default_prompt_name", None):
+                raise HarpError("a default prompt is not read: write it into the queries")
             model, tokenizer = model.model, model.tokenizer
         return Scorer.from_model(model, tokenizer, **options)
 
@@ -192,8 +191,11 @@ class HarpReranker(ModelTransformer, ScorerSettings):
 
     @property
     def _settings(self) -> dict[str, Any]:
-        settings = self.scorer_settings
-        return {**settings, "max_length": self.max_length or self._trained.get("max_length")}
+        tokens = self.batch_tokens
+        if self.batch_size is not None and tokens is None:
+            tokens = self.batch_size * (self.max_length or _TOKENS_OF_A_PAIR)
+        max_length = self.max_length or self._trained.get("max_length")
+        return {**self.scorer_settings, "batch_tokens": tokens, "max_length": max_length}
 
     @property
     def _fields(self) -> str | Sequence[str] | None:

@@ -118,8 +118,9 @@ class BuildSource:
         built = read_manifest(directory / "examples")["settings"].get("tasks", tasks)
         if missing := [task for task in tasks if task not in built]:
             raise HarpError(
-                f"{directory} was built without {', '.join(missing)}: run `harp build` again "
-                f"with --overwrite --tasks {' '.join([*built, *missing])}"
+                f"{directory} was built without {', '.join(missing)}: take --tasks "
+                f"{' '.join(built)}, or run `harp build` again with --overwrite --tasks "
+                f"{' '.join([*built, *missing])}"
             )
 
     _pages = lazy_table("corpus", "pages", "id", "title", "lead", "lead_bands")

@@ -66,6 +66,7 @@ def model_card(
         title=title,
         base=f"`{name}`",
         mlm=loss.needs_mlm,
+        max_length=recipe["max_length"],
         ranks=ranks,
         origin=_origin(recipe, is_finetuned=is_finetuned),
         tables=list(_tables(made_from, facts)),

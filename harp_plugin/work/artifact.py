@@ -229,8 +229,11 @@ class Artifact:
         self.path.parent.mkdir(parents=True, exist_ok=True)
         return FileLock(self.path.with_name(f".{self.path.name}.lock"))
 
-    def start(self) -> None:
+    def start(self, **more: Any) -> None:
         """Begin the work, or resume it: other work is removed, the same work stays.
+
+        Args:
+            more: further entries of the record, until that of the finished work is written.
 
         Raises:
             HarpError: as `is_finished` does, or other work lies together with unknown files.
@@ -240,7 +243,7 @@ class Artifact:
             self.clear()
             record = self._made_from
         self._folder.mkdir(parents=True, exist_ok=True)
-        write_record(self._records[-1], {name: record[name] for name in self._made_from})
+        write_record(self._records[-1], {n: record[n] for n in self._made_from} | more)
         if not self.is_file:
             self.record_path.unlink(missing_ok=True)
 

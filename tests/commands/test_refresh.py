@@ -19,6 +19,8 @@ from brief_training import train_briefly
 from harp_plugin.cli import main
 from harp_plugin.commands.adapt import AdaptOptions, plan, run
 from harp_plugin.commands.adapt.ranking import Systems
+from harp_plugin.commands.adapt.refresh import pipeline_record
+from harp_plugin.errors import HarpError
 from harp_plugin.options_parser import OptionsParser
 from harp_plugin.ranking.search import FolderSearch
 
@@ -129,6 +131,31 @@ def made_at_once(folder, out):
     for name in ("harp_pipeline.json", "links", "queries"):
         source = folder / "out" / name
         (shutil.copytree if source.is_dir() else shutil.copy)(source, out / name)
+
+
+def test_what_is_learnt_from_is_known_by_its_content(tiny_bert, tmp_path):
+    """A folder of another encoder is not taken for this one's, and a run keeps its budget."""
+    shutil.copytree(tiny_bert, tmp_path / "encoder")
+    recipe = tmp_path / "training.json"
+    recipe.write_text("{}")
+    model, out = str(tmp_path / "encoder"), str(tmp_path / "out")
+
+    def record(**more):
+        options = AdaptOptions(output_dir=out, model=model, training=str(recipe), **more)
+        return pipeline_record(["docs"], options, None)
+
+    record().start(budget="7m")
+    assert record().read()["budget"] == "7m"
+    recipe.write_text('{"learning_rate": 1e-5}')
+    with pytest.raises(HarpError, match=r"other settings \(content of training: .* then"):
+        record()
+    recipe.write_text("{}")
+    (tmp_path / "encoder" / "tokenizer_config.json").write_text("{}")
+    with pytest.raises(
+        HarpError, match=r"other settings \(content of encoder: .* content of model"
+    ):
+        record()
+    assert not record(overwrite=True).is_finished()
 
 
 def test_pages_are_read_again_and_models_stay(folder, capsys):

@@ -49,9 +49,10 @@ def test_results_are_those_of_the_pipeline(adapted, search):
 
 
 def test_words_after_two_dashes_are_no_flags(adapted, search):
-    (first,) = json.loads(search(adapted, "--json", "--results", 1, "--", "-remove"))
+    (first,) = json.loads(search(adapted, "--json", "--results", 1, "--", "-remove"))["results"]
     assert first["docno"] == "guide/remove.md"
     assert search(adapted, "--results", 1, "--", "--json", "remove").startswith(" 1  Remove")
+    assert search(adapted, "--results", 1, "--", "remove", "--help").startswith(" 1  Remove")
 
 
 def test_a_terminals_codes_in_a_page_are_escaped(adapted, search):
@@ -62,7 +63,9 @@ def test_a_terminals_codes_in_a_page_are_escaped(adapted, search):
 
 def test_json_has_what_the_page_shows(adapted, search):
     output = search(adapted, "remove files", "--json", "--results", 2, "--base", "https://x/")
-    first, _ = json.loads(output)
+    answer = json.loads(output)
+    assert answer["query"] == "remove files"
+    first, _ = answer["results"]
     assert first["address"] == "https://x/guide/remove.md" and first["docno"] == "guide/remove.md"
     text = first["snippet"]
     assert [text[start:end] for start, end in first["marks"]] == ["removes", "files"]
@@ -75,7 +78,8 @@ def test_words_of_the_query_stand_anywhere(adapted, search):
     assert search(adapted, "--json", "remove", "--results", 2, "files") == whole
     assert search("--json", "true", adapted, "--results", 2, "remove files") == whole
     assert search("--results", 2, "--json", adapted, "--", "remove files") == whole
-    assert not search(adapted, "--json", "false", "remove").startswith("[")
+    assert not search(adapted, "--json", "false", "remove").startswith("{")
+    assert json.loads(search(adapted, "--json", "no", "network"))["query"] == "no network"
 
 
 def test_a_page_with_characters_of_icons_is_printed_as_it_is():
@@ -112,7 +116,26 @@ def test_lines_of_the_input_are_queries(adapted, monkeypatch, capsys):
     monkeypatch.setattr(sys, "stdin", io.StringIO("install a network\nremove\n"))
     assert main(["search", str(adapted), "--json"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert [json.loads(line)[0]["title"] for line in lines] == ["Install", "Remove"]
+    answers = [json.loads(line) for line in lines]
+    assert [each["query"] for each in answers] == ["install a network", "remove"]
+    assert [each["results"][0]["title"] for each in answers] == ["Install", "Remove"]
+
+
+def test_an_interruption_between_queries_is_no_end_of_the_input(adapted, monkeypatch):
+    class Interrupted(io.StringIO):
+        def readline(self, *size):
+            line = super().readline(*size)
+            if line.startswith("remove"):
+                os.kill(os.getpid(), signal.SIGINT)
+            return line
+
+    monkeypatch.setattr(sys, "stdin", Interrupted("install\nremove\ninstall\n"))
+    monkeypatch.setattr(signal, "getsignal", signal.getsignal)
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        assert main(["search", str(adapted), "--results", "1"]) == 130
+    finally:
+        signal.signal(signal.SIGINT, handler)
 
 
 @pytest.mark.integration

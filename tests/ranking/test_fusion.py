@@ -264,6 +264,11 @@ def test_bad_arguments_are_refused(arguments, message):
     systems = {"first": retriever(FIRST), "second": retriever(SECOND)}
     with pytest.raises(HarpError, match=message):
         HarpFusion(systems, **arguments)
+    fusion = HarpFusion(systems)  # as a grid search sets what it tries
+    for name, value in arguments.items():
+        setattr(fusion, name, value)
+    with pytest.raises(HarpError, match=message):
+        fusion(TOPICS)
 
 
 def test_what_cannot_be_fused_is_refused():

@@ -63,7 +63,10 @@ TEXTS = {
         mixed("text", "\udfff b"),
         "the text in column 'text' of qid q, docno d0 holds half a surrogate pair",
     ),
-    "a query is missing": (mixed("query", None), "no text in column 'query' of qid q, docno d0"),
+    "a query is missing": (
+        mixed("query", None),
+        "'query' of qid q, docno d0: it holds None; make it a",
+    ),
     "a text is a number": (mixed("text", 3), "no text in column 'text' of qid q, docno d0"),
 }
 

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pyterrier as pt
 import pytest
+import torch
 import transformers
 from sentence_transformers import CrossEncoder, SentenceTransformer
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
@@ -66,6 +67,33 @@ def test_a_cross_encoder_ranks_as_by_itself(cross_encoder):
     ranked = HarpReranker(cross_encoder, batch_size=2)(FRAME)
     np.testing.assert_allclose(ranked["score"], logits, atol=1e-5)
     assert repr(HarpReranker(cross_encoder)) == "HarpReranker(<CrossEncoder>)"
+
+
+def test_a_default_prompt_is_refused(telling_bert):
+    """Its scores are of other texts."""
+    prompts = {"prompts": {"query": "search for: "}, "default_prompt_name": "query"}
+    prompted = CrossEncoder(str(telling_bert), device="cpu", **prompts)
+    with pytest.raises(HarpError, match="a default prompt is not read"):
+        HarpReranker(prompted)(FRAME)
+
+
+def test_a_device_may_be_torchs_own(telling_bert):
+    expected = HarpReranker(telling_bert, device="cpu")(FRAME)
+    pd.testing.assert_frame_equal(
+        HarpReranker(telling_bert, device=torch.device("cpu"))(FRAME), expected
+    )
+    several = HarpReranker(telling_bert, device=[torch.device("cpu"), "cpu"])
+    assert several.device == ("cpu", "cpu")
+    with pytest.raises(HarpError, match="device '0' cannot be used"):
+        HarpReranker(telling_bert, device=0)(FRAME)
+
+
+def test_a_batch_size_may_be_set_later(telling_bert):
+    reranker = HarpReranker(telling_bert, device="cpu", max_length=20)
+    reranker.batch_size = 3
+    assert reranker.scorer.batch_tokens == 60
+    reranker.batch_size = 2
+    assert reranker.scorer.batch_tokens == 40
 
 
 def test_a_cross_encoder_keeps_its_longest_input(telling_bert):

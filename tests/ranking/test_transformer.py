@@ -182,8 +182,9 @@ def test_batch_size_is_a_number_of_tokens(tiny_bert, results):
     named = HarpReranker(tiny_bert, batch_size=4, max_length=64, allow_untrained=True)
     plain = HarpReranker(tiny_bert, batch_tokens=256, max_length=64, allow_untrained=True)
     assert named == plain and named.scorer.batch_tokens == plain.scorer.batch_tokens == 256
-    assert HarpReranker(tiny_bert, batch_size=2).batch_tokens == 1024
-    assert HarpReranker(tiny_bert, batch_size=2, batch_tokens=99).batch_tokens == 99
+    for more, tokens in (({}, 1024), ({"batch_tokens": 99}, 99)):
+        reranker = HarpReranker(tiny_bert, batch_size=2, allow_untrained=True, **more)
+        assert reranker.scorer.batch_tokens == tokens
     assert named.transform(results).equals(plain.transform(results))
     with pytest.raises(HarpError, match="batch_size"):
         HarpReranker(tiny_bert, batch_size=0)

@@ -83,7 +83,7 @@ def test_same_bytes_after_a_kill(options, tmp_path):
 
 def test_scoring_head_that_nothing_trained_is_told():
     settings = {"model": "google/bert_uncased_L-2_H-128_A-2", "tasks": {"ltm": 1}}
-    settings |= {"losses": {"mlm": 1.0}, "build_dir": "b", "fields": ["a|b"]}
+    settings |= {"losses": {"mlm": 1.0}, "build_dir": "b", "fields": ["a|b"], "max_length": 96}
     facts = FACTS | {"untrained_weights": ["classifier.weight"], "citations": cited(settings)}
     made_from = Provenance(settings | {"groups_per_epoch": 9})
     card = model_card(made_from, facts, TrainableCrossEncoder.description)
@@ -97,9 +97,11 @@ def test_scoring_head_that_nothing_trained_is_told():
 def test_measures_of_validation_stand_in_the_model_index():
     settings = {"model": "bert-base-uncased", "dataset": "msmarco-passage/train"}
     settings |= {"losses": {"lce": 1.0}, "validation_dataset": "vaswani", "groups_per_epoch": 9}
+    settings["max_length"] = 96
     metrics = {"loss": 0.5, "eval_loss": 0.1, "eval_nDCG@10": 0.25, "step": 3}
     made_from, facts = Provenance(settings, {"torch": "2"}), FACTS | {"metrics": metrics}
     card = model_card(made_from, facts, TrainableCrossEncoder.description)
+    assert 'CrossEncoder("path/to/model", max_length=96).predict(' in card.text
     (result,) = card.data.eval_results
     assert (result.metric_type, result.metric_value) == ("nDCG@10", 0.25)
     assert (result.task_type, result.dataset_type) == ("text-ranking", "vaswani")

@@ -14,11 +14,12 @@ from ...collections.datasets import DOCUMENTS, PREFIX
 from ...collections.documents import INDEX
 from ...corpus.options import CorpusOptions
 from ...errors import HarpError
+from ...models.loading import model_fingerprint
 from ...sampling import stable_id
 from ...work.artifact import MANIFEST, Artifact, Provenance, read_if_whole
 from ...work.manifest import read_content
 from ...work.provenance import scoring_versions
-from ...work.records import read_record, write_record
+from ...work.records import file_hash, read_record, write_record
 from ...work.writing import TEMPORARY
 from .options import AdaptOptions
 from .ranking import make_indexes
@@ -35,13 +36,17 @@ def pipeline_record(
     """Return the record of the pipeline of a folder, which is written when all steps are finished.
 
     Raises:
-        HarpError: the folder has a pipeline, or one that was begun, of other options, and they do
-            not allow to replace it.
+        HarpError: a model is missing, or the folder has a pipeline, or one that was begun, of other
+            options or models, and the options do not allow to replace it.
     """
     names = [name for name in AdaptOptions.__annotations__ if name not in _FREE]
     settings = {name: getattr(options, name) for name in names} | asdict(corpus or CorpusOptions())
     settings["SOURCE"] = [Path(str(source)).name for source in sources]
-    made_from = Provenance(settings, scoring_versions())
+    models = {"model": options.model, "encoder": options.cosine_encoder}
+    inputs = {name: model_fingerprint(model) for name, model in models.items()}
+    if (recipe := Path(options.training)).is_file():
+        inputs["training"] = file_hash(recipe)
+    made_from = Provenance(settings, scoring_versions(), inputs)
     record = Artifact(options.folder, "pipeline", made_from, options.rules, is_shared=True)
     if stored := record.read():
         made_from.refuse_replacing(options.folder, Provenance.from_record(stored), options.rules)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...errors import HarpError
-from ...models.loading import PIPELINE, model_fingerprint
+from ...models.loading import PIPELINE
 from ...work.artifact import MANIFEST, Artifact, read_if_whole
 from ...work.manifest import read_manifest
 from ..steps import elapsed, in_words, options_of_every_step, output_folder, say, tell
@@ -60,10 +60,8 @@ def adapt(
     Raises:
         HarpError: as `harp build`, `harp collect`, `harp train` and `harp evaluate` do.
     """
-    for model in dict.fromkeys((options.model, options.cosine_encoder)):
-        model_fingerprint(model)  # a wrong name is refused at once
+    record = pipeline_record(sources, options, corpus)
     with output_folder(options.folder):
-        record = pipeline_record(sources, options, corpus)
         stored, is_finished = record.read() or {}, record.is_finished()
         budget = options.budget or stored.get("budget", DEFAULT_BUDGET)
         trains = options.retrain or options.overwrite or budget != stored.get("budget")
@@ -76,7 +74,7 @@ def adapt(
             changes = refresh(options, partial(_collect, options))
             say("refresh", changes or "no page has changed")
         else:
-            record.start()
+            record.start(budget=budget)
             _collect(options, options.folder / "collection")
         own, results = _own_queries(options), None
         if trains or not is_finished:
@@ -177,7 +175,7 @@ def _tell_what_is_few(options: AdaptOptions, rows: Mapping[str, int], systems: S
 
 def _save(systems: Systems, record: Artifact) -> None:
     """Save the pipeline; from here on it is unfinished, until the record is committed."""
-    record.start()
+    record.start(budget=systems.options.budget)
     systems.save()
 
 

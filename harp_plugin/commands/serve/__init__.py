@@ -30,7 +30,7 @@ class ServeOptions(Options):
             https://docs.example.org/.
         results: How many pages a search shows where the request does not say it.
         time_limit: Seconds after which a search is given up.
-        queue: How many searches may wait at once; a further one is refused.
+        queue: How many searches may run or wait at once; a further one is refused.
     """
 
     port: Annotated[int, Interval(ge=0, le=65535)] = 8000
