@@ -174,7 +174,7 @@ def test_a_finished_stage_is_kept_and_a_damaged_shard_is_made_again(found, tmp_p
 
 def test_other_settings_replace_nothing_unless_told_to(found, tmp_path, tiny_bert):
     copy_of(found, tmp_path, "bm25_negatives", "model_negatives")
-    with pytest.raises(HarpError, match=r"depth: 10 then, 4 now.*give --overwrite"):
+    with pytest.raises(HarpError, match=r"depth: 5 then, 4 now.*give --overwrite"):
         run_bm25(tmp_path, depth=4)
     run_bm25(tmp_path, depth=4, rules=OverwriteRules(overwrite=True))
     (short,) = {len(row["pages"]) for row in rows(tmp_path, "bm25_negatives", "pages")}

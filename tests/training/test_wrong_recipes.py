@@ -106,7 +106,10 @@ def without_a_word(tokenizer, *words):
         ({"losses": {"kl": 1}, "teacher": "./x"}, "no model at ./x"),
         ({"tasks": {"rpq": 1}}, "unknown task 'rpq': did you mean 'rqp'?"),
         ({"tasks": {"rqp": -2}}, "tasks: 'rqp' has weight -2"),
-        ({"tasks": {"rqp": 1, "srr": 1}}, "built without srr: run `harp build` again with"),
+        (
+            {"tasks": {"rqp": 1, "srr": 1}},
+            "built without srr: take --tasks rqp qdm rdp acm, or run",
+        ),
         ({"build_dir": "nothing-here"}, "nothing-here"),
         ({"mlm_probability": 2, "losses": {"mlm": 1}}, "mlm_probability is 2"),
         ({"max_length": 600}, "reads at most 512 tokens: lower it"),
