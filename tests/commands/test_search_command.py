@@ -130,7 +130,6 @@ def test_an_interruption_between_queries_is_no_end_of_the_input(adapted, monkeyp
             return line
 
     monkeypatch.setattr(sys, "stdin", Interrupted("install\nremove\ninstall\n"))
-    monkeypatch.setattr(signal, "getsignal", signal.getsignal)
     handler = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         assert main(["search", str(adapted), "--results", "1"]) == 130
