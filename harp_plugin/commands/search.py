@@ -101,10 +101,8 @@ def command(options: SearchOptions, arguments: list[str]) -> None:
     if words:
         answer(" ".join(words))
         return
-    if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        with suppress(EOFError):
-            _ask(answer, "")
-        return
-    with suppress(EOFError, KeyboardInterrupt):
-        _ask(answer, "search> ")
-    print()
+    prompt = "search> " if sys.stdin.isatty() and sys.stdout.isatty() else ""
+    with suppress(EOFError, *[KeyboardInterrupt] * bool(prompt)):
+        _ask(answer, prompt)
+    if prompt:
+        print()

@@ -138,9 +138,9 @@ def _fingerprint(group: list[Source]) -> str:
         for file in ([source] if index is None else [source, Source(index.name, index)])
     ]
     if (folder := group[0].folder) is not None:
-        paths = (p.relative_to(folder).as_posix() for p in sorted(folder.rglob("*")) if p.is_file())
+        paths = (path.relative_to(folder).as_posix() for path in sorted(folder.rglob("*")))
         hidden = configurations(filter(is_passed_over, paths))
-        files += [Source(name, folder / name) for name in hidden]
+        files += [Source(name, folder / name) for name in hidden if (folder / name).is_file()]
     state = _digest(f"{file.path}\0{file.name}\0{_status(file)}\0" for file in files)
     if state not in _fingerprints:
         _fingerprints[state] = _digest(f"{file.name}\0{_content_hash(file)}\0" for file in files)

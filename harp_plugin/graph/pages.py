@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from .options import GraphOptions
-from .reasons import NO_DOCUMENT, code_cases, count_reasons
+from .reasons import NO_DOCUMENT, code_cases, count_copies, count_reasons
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
@@ -87,10 +87,8 @@ def dropped_pages(tables: Tables) -> ir.Table:
     import ibis
 
     distinct = tables["pages"].group_by("id").aggregate(copies=lambda rows: rows.count())
-    again = distinct.aggregate(count=(distinct.copies - 1).sum().fill_null(0)).mutate(
-        reason=ibis.literal("page read twice")
-    )
     pages = tables["coded_pages"]
     names = {code: name.removeprefix("a ") for code, name in NO_DOCUMENT.items() if code > 1}
     reason = ibis.cases(*code_cases("", pages.no_document, names), else_=ibis.null("string"))
-    return ibis.union(count_reasons(pages.select(reason=reason)), again.select("reason", "count"))
+    again = count_copies(distinct, "page read twice")
+    return ibis.union(count_reasons(pages.select(reason=reason)), again)

@@ -15,6 +15,7 @@ __all__ = [
     "OTHER_SITE",
     "SAME_SITE",
     "code_cases",
+    "count_copies",
     "count_reasons",
 ]
 
@@ -55,3 +56,14 @@ def count_reasons(rows: ir.Table) -> ir.Table:
     """
     dropped = rows.filter(rows.reason.notnull())
     return dropped.group_by("reason").aggregate(count=dropped.count())
+
+
+def count_copies(distinct: ir.Table, reason: str) -> ir.Table:
+    """Count the rows that were read again, where ``copies`` says how often each was read.
+
+    Columns: reason, count.
+    """
+    import ibis
+
+    again = distinct.aggregate(count=(distinct.copies - 1).sum().fill_null(0))
+    return again.select(reason=ibis.literal(reason), count="count")

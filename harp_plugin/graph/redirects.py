@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from ..work.sql.steps import Step
-from .reasons import count_reasons
+from .reasons import count_copies, count_reasons
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
@@ -85,7 +85,5 @@ def dropped_redirects(tables: Tables) -> ir.Table:
         (_.page.isnull(), "redirect to a missing page"),
         else_=ibis.null("string"),
     )
-    twice = distinct.aggregate(count=(distinct.copies - 1).sum().fill_null(0)).mutate(
-        reason=ibis.literal("redirect read twice")
-    )
-    return ibis.union(count_reasons(joined.select(reason=reason)), twice.select("reason", "count"))
+    again = count_copies(distinct, "redirect read twice")
+    return ibis.union(count_reasons(joined.select(reason=reason)), again)

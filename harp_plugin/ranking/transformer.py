@@ -172,7 +172,9 @@ class HarpReranker(ModelTransformer, ScorerSettings):
         if tokenizer is None:  # a CrossEncoder, which wraps both
             options["max_length"] = options["max_length"] or model.max_seq_length
             if getattr(model, "default_prompt_name", None):
-                raise HarpError("a default prompt is not read: write it into the queries")
+                raise HarpError(
+                    "the default prompt of the model is not read: write it into the queries"
+                )
             model, tokenizer = model.model, model.tokenizer
         return Scorer.from_model(model, tokenizer, **options)
 

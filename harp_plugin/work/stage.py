@@ -178,7 +178,7 @@ class Stage:
     ) -> dict[str, Any]:
         """Write the manifest, which commits the stage, and remove what is temporary.
 
-        That is the temporary tables, and what executors of Spark left that were lost meanwhile.
+        These are the temporary tables, and the unfinished files of Spark's executors that died.
 
         Args:
             needed: a table that must not be empty; None for any.

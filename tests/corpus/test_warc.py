@@ -51,7 +51,7 @@ def test_compressed_by_record_as_crawlers_do():
 
 @pytest.mark.parametrize(("compress", "ending"), [(bz2.compress, "bz2"), (lzma.compress, "xz")])
 def test_compressed_as_a_whole(compress, ending):
-    with pytest.raises(HarpError, match=f"x.warc.{ending}: archives are read from gzip or zstand"):
+    with pytest.raises(HarpError, match=f"x.warc.{ending}: a WARC file is read if gzip or zstand"):
         read_bytes(compress(response()), f"x.warc.{ending}")
 
 

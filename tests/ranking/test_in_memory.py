@@ -73,7 +73,9 @@ def test_a_default_prompt_is_refused(telling_bert):
     """Its scores are of other texts."""
     prompts = {"prompts": {"query": "search for: "}, "default_prompt_name": "query"}
     prompted = CrossEncoder(str(telling_bert), device="cpu", **prompts)
-    with pytest.raises(HarpError, match="a default prompt is not read"):
+    with pytest.raises(
+        HarpError, match="the default prompt of the model is not read: write it into"
+    ):
         HarpReranker(prompted)(FRAME)
 
 

@@ -189,7 +189,7 @@ def sources(name: str | Path) -> list[Source]:
 
 
 def printable(name: str) -> str:
-    """Return a name in which no character breaks a line or is half of one."""
+    """Replace control characters and halves of surrogate pairs in a name."""
     return _UNPRINTABLE.sub("\ufffd", name)
 
 

@@ -63,7 +63,9 @@ class WarcReader:
         """
         place = f"{source.name}, byte 0"
         if source.name.endswith((".bz2", ".xz")):
-            raise HarpError(f"{source.name}: archives are read from gzip or zstandard: unpack it")
+            raise HarpError(
+                f"{source.name}: a WARC file is read if gzip or zstandard compressed it: unpack it"
+            )
         with source.open(decompress=False) as file:
             try:
                 for record in ArchiveIterator(file, WarcRecordType.any_type, auto_decode="none"):
