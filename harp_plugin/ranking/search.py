@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from os import PathLike
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 from ..collections.dataset import Dataset
 from ..collections.datasets import PREFIX
@@ -20,7 +20,7 @@ from .terms import content_terms
 __all__ = ["FolderSearch", "SearchResult"]
 
 _COLLECTION = "collection"
-_SAFE = "/!$&'()*+,;=:@~%"
+_SAFE = "/!$&'()*+,;=:@~"
 """Characters of the path of an address, besides letters and digits."""
 
 
@@ -94,7 +94,7 @@ class FolderSearch:
             SearchResult(
                 rank=number,
                 title=titles[docno],
-                address=f"{self._base}{quote(docno, _SAFE)}" if self._base else docno,
+                address=f"{self._base}{quote(unquote(docno), _SAFE)}" if self._base else docno,
                 docno=docno,
                 score=float(score),
                 snippet=snippet(" ".join(wanted) or query, texts[docno]),

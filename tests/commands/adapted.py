@@ -23,6 +23,7 @@ PAGES = {
     ),
     "guide/remove.md": ("Remove", "The uninstaller removes the files that were installed."),
     "café.md": ("Café", "A café in Zürich serves naïve \x1b[2J search engineers."),
+    "guide/50%%20faster?.md": ("Speed", "Half of the time."),
     "index.md": ("Start", "Welcome. Read how to install, or how to remove."),
 }
 

@@ -72,6 +72,12 @@ def test_json_has_what_the_page_shows(adapted, search):
     assert first["rank"] == 1 and first["ranks"]["BM25"] == 1 and "cosine" in first["ranks"]
 
 
+def test_an_address_is_quoted_once(adapted, search):
+    output = search(adapted, "half speed, wait", "--json", "--results", 1, "--base", "https://x/")
+    (first,) = json.loads(output)["results"]
+    assert first["address"] == "https://x/guide/50%25%20faster%3F.md"
+
+
 def test_words_of_the_query_stand_anywhere(adapted, search):
     whole = search(adapted, "remove files", "--json", "--results", 2)
     assert search("--json", adapted, "remove", "files", "--results", 2) == whole
