@@ -20,8 +20,7 @@ from .terms import content_terms
 __all__ = ["FolderSearch", "SearchResult"]
 
 _COLLECTION = "collection"
-_SAFE = "/!$&'()*+,;=:@~"
-"""Characters of the path of an address, besides letters and digits."""
+_SAFE = "/!$&'()*+,;=:@~"  # in the path of an address, besides letters and digits
 
 
 @dataclass(frozen=True)

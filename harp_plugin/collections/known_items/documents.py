@@ -25,14 +25,15 @@ from .texts import near_form, title_forms
 __all__ = ["DocumentIds", "named_pages", "page_keys", "write_documents"]
 
 _ROWS_AT_ONCE = 256
-_FILE = re.compile(r"\.[a-zA-Z0-9]{2,8}$")
+_FILE = re.compile(r"(?<=\S)\.[a-zA-Z0-9]{2,8}$")
 
 
 class DocumentIds:
     """Makes the id of a document of the key of its page: white space becomes ``_``.
 
-    In the path of a file it becomes ``%20``, as in its address. Where that gives two pages one id, those of them whose key has white space get the id of the
-    page, in hexadecimal digits, behind it.
+    In the path of a file it becomes ``%20``, as in its address. Where that gives two pages one id,
+    those of them whose key has white space get the id of the page, in hexadecimal digits, behind
+    it.
 
     Args:
         keys: the keys of all pages.
@@ -56,8 +57,7 @@ class DocumentIds:
 
 
 def _without_space(key: str) -> str:
-    is_file = _FILE.search(key)
-    return re.sub(r"\s", lambda space: quote(space[0]) if is_file else "_", key)
+    return re.sub(r"\s", lambda space: quote(space[0]) if _FILE.search(key) else "_", key)
 
 
 def page_keys(files: Iterable[Path]) -> Iterator[str]:
