@@ -337,10 +337,12 @@ def test_fewer_queries_nest_in_more():
 
 
 def test_document_ids():
-    keys = {1: "A B", 2: "A_B", 3: "A\u2028B", 4: "C\td", 5: "é", 6: "a/b c.md", 7: "d\u00a0e.html"}
+    keys = {1: "A B", 2: "A_B", 3: "A\u2028B", 4: "C\td", 5: "é"}
+    keys |= {6: "a/b c.md", 7: "d\u00a0e.html", 8: "Visual Basic .NET"}
     ids = DocumentIds(keys.values())
     assert [ids.of(*page) for page in keys.items()] == [
-        *("A_B_1", "A_B", "A_B_3", "C_d", "é", "a/b%20c.md", "d%C2%A0e.html")
+        *("A_B_1", "A_B", "A_B_3", "C_d", "é"),
+        *("a/b%20c.md", "d%C2%A0e.html", "Visual_Basic_.NET"),
     ]
     assert ids.lengthened == 1
 
