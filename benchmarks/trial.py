@@ -11,8 +11,7 @@ For each corpus, method and seed the encoder is trained by `harp train trial/MET
 steps as read `--tokens` tokens, or for `--steps` steps. Then it reranks what the first stage finds
 for the corpus's own queries (its collection's test; BM25 over fields, tuned on dev) and for those
 of vaswani and cranfield (BM25). `--train-queries 10 50 all` fine-tunes it on so many queries of the
-collection's train, and measures it again on test. A method whose recipe names another build, such
-as b-prop, reads it from DIR/CORPUS under that name.
+collection's train, and measures it again on test.
 
 Each cell is a folder DIR/CORPUS/METHOD-SEED with its recipe, its model and its runs. Its values of
 each query, alone and added to the first stage, are kept in `--results`, which is all that the

@@ -92,8 +92,7 @@ def inspect(
     tokenizer = load_tokenizer(model)
     is_named = options.model is not None or "model" in weighed
     encoder, not_run = _encoder(model, options, is_named=is_named)
-    weighting = weighed.get("weighting", WeightOptions.weighting)
-    inspector = _Inspector(directory, options, draw, tokenizer, encoder, weighting)
+    inspector = _Inspector(directory, options, draw, tokenizer, encoder)
     examples = manifests["examples"]["rows"]
     rows = [inspector.row(task, examples.get(task, 0)) for task in tasks]
     drops = {stage: manifest["drops"] for stage, manifest in manifests.items()}
@@ -156,7 +155,6 @@ class _Inspector:
     draw: DrawOptions
     tokenizer: PreTrainedTokenizerBase
     encoder: TextEncoder | None
-    weighting: str
     bm25: Callable[[str, str], float] | None = None
     samples: dict[str, list[Sample]] = field(default_factory=dict)
     audits: list[TaskAudit] = field(default_factory=list)
@@ -198,7 +196,7 @@ class _Inspector:
                 break
             skipped.update(drawn.skipped)
             if index < self.options.samples:
-                sample = make_sample(drawn, index, data.source, self.draw, self.weighting)
+                sample = make_sample(drawn, index, data.source, self.draw)
                 self.samples[task].append(sample)
             yield observe(drawn.group, data.source)
         if skipped:

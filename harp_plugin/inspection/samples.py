@@ -20,11 +20,6 @@ from .shading import Mention, shaded
 __all__ = ["Member", "Sample", "make_sample"]
 
 _CUT = 400
-_SHADING = {
-    "attention": "attention of {}",
-    "language-model": "the text's language model",
-    "contrastive": "contrastive attention of {}",
-}
 
 
 class Member(NamedTuple):
@@ -71,7 +66,6 @@ def make_sample(
     index: int,
     source: BuildSource,
     options: DrawOptions,
-    weighting: str = "attention",
 ) -> Sample:
     """Show a group: mark its sampled words where they were drawn, and name its pages.
 
@@ -80,19 +74,16 @@ def make_sample(
         index: its number among its task's groups of epoch 0.
         source: the build that it was drawn from.
         options: how it was drawn.
-        weighting: how the build's words were weighed.
     """
-    maker = _SampleMaker(drawn, source, options, _SHADING[weighting])
+    maker = _SampleMaker(drawn, source, options)
     origins = [*maker.sentence(), *maker.lead()]
     members = [maker.member(*each) for each in zip(drawn.group.members, maker.pages, strict=True)]
     return Sample(drawn.group.task, index, drawn.example, origins, members)
 
 
 class _SampleMaker:
-    def __init__(
-        self, drawn: DrawnGroup, source: BuildSource, options: DrawOptions, shading: str
-    ) -> None:
-        self.group, self.source, self.options, self.shading = drawn.group, source, options, shading
+    def __init__(self, drawn: DrawnGroup, source: BuildSource, options: DrawOptions) -> None:
+        self.group, self.source, self.options = drawn.group, source, options
         self.stopped = stop_words(options.stop_words)
         documents = [pair.document_origin or DocumentOrigin() for pair in self.group.members]
         self.pages = [document.page for document in documents]
@@ -148,11 +139,11 @@ class _SampleMaker:
         if weighing is not None:
             anchor = self.source.anchor(weighing)
             weighed = self.source.weighed_by_anchor(anchor)
-            shading = self.shading.format(f"“{self.source.anchor_text(anchor)}”")
+            shading = f"attention of “{self.source.anchor_text(anchor)}”"
         elif self.group.task == "rdp":
             importance = self._importance(self.query.sentence)
             weighed = self.source.weighed_sentence(self.query.sentence)
-            shading = self.shading.format("[CLS]")
+            shading = "attention of [CLS]"
         mentions = [self._mention(anchor, importance.get(anchor.id)) for anchor in self.links]
         marked = self.sampled if weighing is not None else ()
         shown = shaded(weighed, stopped=self.stopped, marked=marked, mentions=mentions)
@@ -182,4 +173,4 @@ class _SampleMaker:
             return
         weighed = self.source.weighed_lead(page)
         shown = shaded(weighed, stopped=self.stopped, marked=self.sampled, limit=_CUT)
-        yield "Words drawn from", self.source.title(page), self.shading.format("[CLS]"), shown
+        yield "Words drawn from", self.source.title(page), "attention of [CLS]", shown

@@ -322,7 +322,7 @@ class BuildSource:
 
         Returns:
             The sum over the words in the anchor's span; NaN where no such layer weighed it: in a
-            build by a language model or by an encoder of one layer.
+            build by an encoder of one layer.
         """
         weight = self._anchor_weights.get(anchor, "layer_before")
         return float("nan") if weight is None else weight

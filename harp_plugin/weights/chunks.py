@@ -8,7 +8,7 @@ from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import contextmanager
 from itertools import islice, tee
 from pathlib import Path
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -17,18 +17,13 @@ from ..work.mapped import MappedTable, open_table
 from ..work.parquet import ShardFile, read_batches
 from ..work.processes import results_in_order
 from .attention import AttentionWeigher
-from .contrast import Contrast
-from .language_model import LanguageModelWeigher
 from .tokens import Tokenizer, keep_tokenizer, tokenize_kept
 from .weighed_texts import WeighedTexts
 from .words import Span
 
-__all__ = ["Chunk", "Weigher", "graph_tables", "lead_chunks", "sentence_chunks", "weigh_chunks"]
+__all__ = ["Chunk", "graph_tables", "lead_chunks", "sentence_chunks", "weigh_chunks"]
 
 _CHUNK = 512
-
-Weigher: TypeAlias = AttentionWeigher | Contrast | LanguageModelWeigher
-"""Weighs texts that it has tokenized."""
 
 
 class Chunk(NamedTuple):
@@ -53,7 +48,9 @@ def graph_tables(directory: Path) -> dict[str, MappedTable]:
     return {name: open_table(directory, "graph", name) for name in names}
 
 
-def weigh_chunks(weigher: Weigher, chunks: Iterable[Chunk]) -> Iterator[tuple[Chunk, WeighedTexts]]:
+def weigh_chunks(
+    weigher: AttentionWeigher, chunks: Iterable[Chunk]
+) -> Iterator[tuple[Chunk, WeighedTexts]]:
     """Weigh chunks while the next ones are tokenized: in a thread, or in processes for a GPU."""
     chunks, ahead = tee(chunks)
     with _tokenizing_ahead(weigher) as (tokenize, count):
@@ -63,9 +60,9 @@ def weigh_chunks(weigher: Weigher, chunks: Iterable[Chunk]) -> Iterator[tuple[Ch
 
 
 @contextmanager
-def _tokenizing_ahead(weigher: Weigher) -> Iterator[tuple[Callable[[Chunk], Future], int]]:
+def _tokenizing_ahead(weigher: AttentionWeigher) -> Iterator[tuple[Callable[[Chunk], Future], int]]:
     """Give a function that tokenizes elsewhere, and the number of chunks to call it for."""
-    if not isinstance(weigher, AttentionWeigher) or not weigher.tokenizers:
+    if not weigher.tokenizers:
         with ThreadPoolExecutor(1) as pool:
             yield lambda chunk: pool.submit(weigher.tokenize, chunk.texts, chunk.spans), 1
         return

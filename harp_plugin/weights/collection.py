@@ -5,12 +5,11 @@ The stage ``words`` counts the words of all documents, each field of them; PROP 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -18,7 +17,7 @@ import pyarrow as pa
 
 from ..corpus.tree import Tree, tree_of_rows
 from ..sampling import stable_id
-from ..text import first_words
+from ..text import first_words, words
 from ..work.build_stage import (
     BuildRequest,
     BuildStage,
@@ -28,12 +27,10 @@ from ..work.build_stage import (
     parts_of,
 )
 from ..work.manifest import read_manifest, table_files
-from ..work.mapped import MappedTable, open_table
-from ..work.parquet import ShardFile, read_batches, read_schema, schema_of, write_table
-from ..work.sql.engine import EngineOptions
+from ..work.mapped import open_table
+from ..work.parquet import read_batches, schema_of, write_table
 from ..work.sql.steps import PACKAGES, Step, run_steps
 from ..work.stage import Stage
-from .words import DistinctWords, find_distinct_words, find_words
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
@@ -41,23 +38,13 @@ if TYPE_CHECKING:
     from ..work.sql.steps import Tables
 
 __all__ = [
-    "COLLECTION",
-    "COUNTED",
     "COUNTED_TEXTS",
     "DOCUMENTS_PER_SHARD",
     "DOCUMENT_WORDS",
-    "Collection",
     "CountedWords",
-    "WordCounts",
-    "add_up_counts",
     "build_words",
     "open_words",
 ]
-
-COUNTED = "counted"
-"""The temporary table that holds the counts of each shard."""
-COLLECTION = "collection"
-"""The table that holds their sums."""
 
 DOCUMENT_WORDS = 400
 """The most words of a document that are counted: some 512 tokens, all that PROP's models read."""
@@ -72,151 +59,24 @@ DOCUMENTS_PER_SHARD = 20_000
 """The most documents of a shard."""
 _BATCH = 512
 _COLUMNS = ["id", "title", "sections", "language"]
-_TEXTS = b"texts"
-_SUMS = ("occurrences", "documents", "mass")
-_COUNTS = schema_of("id int64, word string, occurrences int64, documents int64, mass int64")
-_MASS = 2**36
-"""Probabilities are added up as integers of this fraction: the sum is the same in any order."""
+_COUNTS = schema_of("id int64, word string, occurrences int64")
 
 
-class WordCounts:
-    """Adds up, word by word, what texts say of their words."""
-
-    def __init__(self) -> None:
-        self.texts = 0
-        self._sums: dict[str, list[int]] = {}
-
-    def add(self, texts: int, words: DistinctWords, mass: np.ndarray | None = None) -> None:
-        """Count texts.
-
-        Args:
-            texts: their number.
-            words: their words.
-            mass: a number between 0 and 1 for each of the distinct words, of shape (distinct,).
-        """
-        self.texts += texts
-        size = len(words.vocabulary)
-        masses = np.zeros(len(words.number)) if mass is None else np.rint(mass * _MASS)
-        # The sums of floats are exact: they are whole numbers far below 2^53.
-        columns = (
-            np.bincount(words.number, words.frequency, minlength=size).astype(np.int64),
-            np.bincount(words.number, minlength=size),
-            np.bincount(words.number, masses, minlength=size).astype(np.int64),
-        )
-        rows = zip(*(column.tolist() for column in columns), strict=True)
-        for word, values in zip(words.vocabulary, rows, strict=True):
-            sums = self._sums.setdefault(word, [0, 0, 0])
-            for index, value in enumerate(values):
-                sums[index] += value
-
-    def add_texts(self, texts: Sequence[str]) -> None:
-        """Count the words of texts, lower-cased."""
-        self.add(len(texts), find_distinct_words(texts, find_words(texts)))
-
-    def write(self, path: Path) -> ShardFile:
-        """Write the sums as a table, and the number of texts into its schema.
-
-        The columns are id (`stable_id` of the word), word, occurrences, documents and mass.
-        """
-        sums = list(zip(*self._sums.values(), strict=True)) or [()] * len(_SUMS)
-        columns = [[stable_id(word) for word in self._sums], list(self._sums), *map(list, sums)]
-        arrays = [pa.array(c, f.type) for c, f in zip(columns, _COUNTS, strict=True)]
-        schema = _COUNTS.with_metadata({_TEXTS: str(self.texts)})
-        return write_table(path, schema, [pa.RecordBatch.from_arrays(arrays, schema=schema)])
-
-
-def add_up_counts(
-    stage: Stage,
-    engine: EngineOptions | None,
-    workers: int,
-    sums: Mapping[str, str] = MappingProxyType({COLLECTION: COUNTED}),
-) -> int:
-    """Add up the counts of all shards of a stage, once.
-
-    Args:
-        stage: a started stage, whose shards are all counted.
-        engine, workers: as `run_steps` takes them.
-        sums: the table of each table of sums that is written.
-
-    Returns:
-        The number of texts that were counted.
-    """
-    if not all(map(stage.shard_done, sums)):
-        sources = {counted: stage.folder / counted for counted in sums.values()}
+def _add_up(stage: Stage, request: BuildRequest) -> None:
+    """Add up the counts of all shards, once."""
+    if not all(map(stage.shard_done, COUNTED_TEXTS)):
+        sources = {_counted(field): stage.folder / _counted(field) for field in COUNTED_TEXTS}
         steps = [
-            Step(name, partial(_sums_of_shards, table=counted), order=("id", "word"))
-            for name, counted in sums.items()
+            Step(field, partial(_sums_of_shards, table=_counted(field)), order=("id", "word"))
+            for field in COUNTED_TEXTS
         ]
-        run_steps(stage, sources, steps, engine, workers=workers)
-    files = stage.table(next(iter(sums.values())))
-    return sum(int(read_schema(file.path).metadata[_TEXTS]) for file in files)
+        run_steps(stage, sources, steps, request.engine, workers=request.workers)
 
 
 def _sums_of_shards(tables: Tables, table: str) -> ir.Table:
-    """Sum the counts of all shards: sums of integers, which are the same in any order."""
     counted = tables[table]
-    sums = {name: counted[name].sum().cast("int64") for name in _SUMS}
-    return counted.group_by("id", "word").aggregate(**sums)
-
-
-@dataclass(frozen=True)
-class Collection:
-    """The words of a collection of texts with their counts, looked up from a memory map.
-
-    Attributes:
-        table: the rows of the table `COLLECTION` by `stable_id` of the word.
-        texts: the number of texts.
-        sums: the sums of the columns occurrences, documents and mass over all words.
-        least_mass: the least mass of a word that has any.
-    """
-
-    table: MappedTable
-    texts: int
-    sums: dict[str, int]
-    least_mass: int
-
-    @classmethod
-    def open(cls, files: list[ShardFile], texts: int, cache: Path) -> Collection:
-        """Open the table `COLLECTION`.
-
-        Args:
-            files: the files of the table.
-            texts: the number of texts.
-            cache: the path of the memory map, as in `MappedTable.from_files`.
-
-        Raises:
-            HarpError: a file is damaged.
-        """
-        sums = dict.fromkeys(_SUMS, 0)
-        least = _MASS
-        for batch in (batch for file in files for batch in read_batches(file.path, list(_SUMS))):
-            for name in _SUMS:
-                sums[name] += int(batch.column(name).to_numpy().sum())
-            masses = batch.column("mass").to_numpy()
-            least = min(least, int(masses[masses > 0].min(initial=least)))
-        return cls(MappedTable.from_files(files, cache), texts, sums, least)
-
-    @property
-    def mean_length(self) -> float:
-        """The mean number of words of a text."""
-        return self.sums["occurrences"] / max(1, self.texts)
-
-    def background(self, words: Sequence[str], counted: str = "occurrences") -> np.ndarray:
-        """Look up P(w|C) by ``occurrences`` or ``documents``; 0 for a word that no text holds."""
-        return self._values(words, counted) / max(1, self.sums[counted])
-
-    def surprise(self, words: Sequence[str]) -> np.ndarray:
-        """Return -log2 of each word's fraction of the mass; a word without any counts as rarest."""
-        masses = np.maximum(self._values(words, "mass"), self.least_mass)
-        return np.log2(max(1, self.sums["mass"])) - np.log2(masses)
-
-    def _values(self, words: Sequence[str], column: str) -> np.ndarray:
-        rows = self.table.rows(np.array([stable_id(word) for word in words], dtype=np.int64))
-        values = np.zeros(len(words))
-        in_table = rows >= 0
-        if in_table.any():
-            values[in_table] = self.table.take(rows[in_table], column).to_numpy()
-        return values
+    occurrences = counted.occurrences.sum().cast("int64")
+    return counted.group_by("id", "word").aggregate(occurrences=occurrences)
 
 
 def _options(request: BuildRequest) -> StageOptions:
@@ -227,10 +87,9 @@ def _options(request: BuildRequest) -> StageOptions:
 def _count_words(stage: Stage, request: BuildRequest) -> dict[str, Any]:
     """Count the words of all documents, lower-cased, shard by shard.
 
-    It writes a table for each of `COUNTED_TEXTS`, as `WordCounts.write` does.
-    PROP's collection is all documents, each once. The weights stage counts words too, but only
-    those of documents that links lead to, for it weighs no others; so its counts differ. The
-    manifest's ``texts`` is the number of documents.
+    It writes a table for each of `COUNTED_TEXTS`, with the columns id (`stable_id` of the word),
+    word and occurrences. PROP's collection is all documents, each once. The manifest's ``texts`` is
+    the number of documents.
     """
     directory = request.directory
     open_table(directory, "corpus", "pages", _COLUMNS)  # verifies it once for all workers
@@ -243,9 +102,8 @@ def _count_words(stage: Stage, request: BuildRequest) -> dict[str, Any]:
         workers=request.workers,
         engine=request.engine,
     )
-    sums = {field: _counted(field) for field in COUNTED_TEXTS}
-    texts = add_up_counts(stage, request.engine, request.workers, sums)
-    return {"needed": "text", "texts": texts}
+    _add_up(stage, request)
+    return {"needed": "text", "texts": len(documents.ids)}
 
 
 class CountedWords(NamedTuple):
@@ -285,19 +143,25 @@ def open_words(directory: Path, fields: Sequence[str]) -> CountedWords:
 def _count_shard(documents: np.ndarray, *, directory: Path, stage: Stage) -> None:
     pages = open_table(directory, "corpus", "pages", _COLUMNS)
     parts = (documents[first : first + _BATCH] for first in range(0, len(documents), _BATCH))
-    counts = {field: WordCounts() for field in COUNTED_TEXTS}
+    counts = {field: Counter[str]() for field in COUNTED_TEXTS}
     for part in parts:
         columns = (column.to_pylist() for column in pages.columns(part, "title", "sections"))
         trees = list(map(tree_of_rows, *columns))
         for field, text in COUNTED_TEXTS.items():
-            counts[field].add_texts(list(map(text, trees)))
-    name, folder = part_name(documents), stage.folder
-    files = [c.write(folder / _counted(field) / f"{name}.parquet") for field, c in counts.items()]
+            found = chain.from_iterable(words(text(tree)) for tree in trees)
+            counts[field].update(map(str.lower, found))
+    name, files = part_name(documents), []
+    for field, count in counts.items():
+        values = [list(map(stable_id, count)), list(count), list(count.values())]
+        batch = pa.record_batch(values, schema=_COUNTS)
+        path = stage.folder / _counted(field) / f"{name}.parquet"
+        files.append(write_table(path, _COUNTS, [batch]))
     stage.finish_shard(name, {}, {}, files)
 
 
 def _counted(field: str) -> str:
-    return f"{COUNTED}_{field}"
+    """Name the temporary table that holds the counts of each shard."""
+    return f"counted_{field}"
 
 
 build_words = BuildStage(

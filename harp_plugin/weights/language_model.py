@@ -1,30 +1,18 @@
 """The unigram language model of a collection and of its documents (PROP, sections 2 and 3.1).
 
-`LanguageModel` and `DocumentModel` draw words of the whole vocabulary, for the task of PROP;
-`LanguageModelWeigher` weighs the words that stand in a text. Both smooth by `smoothed_probability`.
+`LanguageModel` and `DocumentModel` draw words of the whole vocabulary, for the task of PROP.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from ..text import words
 from .collection import CountedWords
-from .weighed_texts import WeighedTexts
-from .words import (
-    DistinctWords,
-    Span,
-    TextWords,
-    find_distinct_words,
-    find_words,
-    ragged,
-    starts_of,
-)
 
-__all__ = ["DocumentModel", "LanguageModel", "LanguageModelWeigher", "smoothed_probability"]
+__all__ = ["DocumentModel", "LanguageModel", "smoothed_probability"]
 
 
 def smoothed_probability(
@@ -152,52 +140,3 @@ class DocumentModel:
     def words(self, drawn: np.ndarray) -> list[str]:
         """Return the words of these numbers."""
         return [self.language_model.words[number] for number in drawn.tolist()]
-
-
-class LanguageModelWeigher:
-    """Weighs words by P(w|D) with Dirichlet smoothing (PROP, eq. 3).
-
-    A document D holds the word w tf times. The weight of each occurrence is P(w|D) / tf, so that
-    repeats sum up to P(w|D). The weights of a text are then scaled to a sum of 1, so that
-    float16 holds them; no draw by plain normalization is changed by that. A sentence is a document
-    of its own. An anchor has no weights of its own: its row is its sentence's weights.
-
-    All words count, stop words too, which are left out when words are drawn (the authors' code
-    leaves them out before it counts). Words that are too rare or too frequent are weighed too:
-    `LanguageModel` is for tasks that leave them out.
-
-    Args:
-        mu: μ.
-        background: gives P(w|C) of words, lower-cased.
-    """
-
-    heads = 1
-
-    def __init__(self, mu: float, background: Callable[[Sequence[str]], np.ndarray]) -> None:
-        self.mu = mu
-        self.background = background
-
-    def tokenize(
-        self, texts: Sequence[str], anchors: Sequence[Sequence[Span]] | None = None
-    ) -> tuple[TextWords, DistinctWords]:
-        """Find the words of texts, and which of them are the same."""
-        words = find_words(texts, anchors)
-        return words, find_distinct_words(texts, words)
-
-    def weigh_tokenized(self, texts: tuple[TextWords, DistinctWords]) -> WeighedTexts:
-        """Weigh texts whose words were found ahead, by `tokenize`."""
-        words, distinct = texts
-        weights = self._weights(words.counts, distinct).astype(np.float32)
-        text = words.anchor_texts
-        widths = words.counts[text]
-        rows = weights[ragged(words.starts[text], widths)]
-        no_layer = np.full(len(text), np.nan, dtype=np.float32)
-        return WeighedTexts(words, weights, starts_of(widths), rows, no_layer)
-
-    def _weights(self, lengths: np.ndarray, words: DistinctWords) -> np.ndarray:
-        background = self.background(words.vocabulary)[words.number]
-        chances = smoothed_probability(words.frequency, lengths[words.text], background, self.mu)
-        total = np.bincount(words.text, chances, minlength=len(lengths))
-        weights = (chances / total[words.text] / words.frequency)[words.at]
-        # A word that stands in the text never becomes impossible, whatever μ is.
-        return np.maximum(weights, np.finfo(np.float16).smallest_subnormal)

@@ -11,14 +11,11 @@ from ..work.parquet import schema_of
 from .words import LONGEST, TextWords, ragged, starts_of
 
 __all__ = [
-    "PAGE_ATTENTION",
     "TABLES",
     "TEXT_WEIGHTS",
     "WeighedTexts",
     "anchor_batch",
-    "attention_batch",
     "beyond_storage",
-    "read_attention",
     "text_batch",
 ]
 
@@ -28,7 +25,6 @@ TABLES = {
     "page_weights": TEXT_WEIGHTS,
     "anchor_weights": schema_of("id int64, weights float16[], layer_before float16"),
 }
-PAGE_ATTENTION = schema_of("id int64, starts uint16[], ends uint16[], weights float32[], cut bool")
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +123,14 @@ class WeighedTexts:
 
 def text_batch(ids: np.ndarray, weighed: WeighedTexts) -> pa.RecordBatch:
     """Make rows of `TEXT_WEIGHTS` of texts: the weights of [CLS]."""
-    columns = _text_columns(weighed, np.float16)
+    spans = weighed.words.spans
+    fits = spans[:, 1] <= LONGEST
+    offsets = _lists(weighed.words.starts, fits)
+    lists = ((spans[:, 0], np.uint16), (spans[:, 1], np.uint16), (weighed.cls, np.float16))
+    columns = [
+        pa.ListArray.from_arrays(offsets, pa.array(values[fits].astype(kind)))
+        for values, kind in lists
+    ]
     return pa.RecordBatch.from_arrays([pa.array(ids), *columns], schema=TEXT_WEIGHTS)
 
 
@@ -137,41 +140,6 @@ def beyond_storage(weighed: WeighedTexts) -> np.ndarray:
     words = weighed.words
     beyond[words.word_texts[words.spans[:, 1] > LONGEST]] = True
     return beyond
-
-
-def attention_batch(ids: np.ndarray, weighed: WeighedTexts) -> pa.RecordBatch:
-    """Make rows of `PAGE_ATTENTION` of texts: the same, not rounded."""
-    columns = [pa.array(ids), *_text_columns(weighed, np.float32), pa.array(weighed.words.cut)]
-    return pa.RecordBatch.from_arrays(columns, schema=PAGE_ATTENTION)
-
-
-def read_attention(rows: pa.Table) -> WeighedTexts:
-    """Make weighed texts of the rows that `attention_batch` made."""
-    starts, ends, weights = (
-        rows.column(name).combine_chunks() for name in ("starts", "ends", "weights")
-    )
-    spans = np.stack([starts.flatten().to_numpy(), ends.flatten().to_numpy()], axis=1)
-    words = TextWords(
-        spans.astype(np.int64),
-        starts_of(starts.value_lengths().to_numpy()),
-        np.zeros((0, 2), dtype=np.int64),
-        np.zeros(rows.num_rows + 1, dtype=np.int64),
-        np.zeros(0, dtype=bool),
-        rows.column("cut").to_numpy(),
-    )
-    row_starts, no_rows = np.zeros(1, dtype=np.int64), np.zeros(0, dtype=np.float32)
-    return WeighedTexts(words, weights.flatten().to_numpy(), row_starts, no_rows, no_rows)
-
-
-def _text_columns(weighed: WeighedTexts, kind: type) -> list[pa.Array]:
-    spans = weighed.words.spans
-    fits = spans[:, 1] <= LONGEST
-    offsets = _lists(weighed.words.starts, fits)
-    lists = ((spans[:, 0], np.uint16), (spans[:, 1], np.uint16), (weighed.cls, kind))
-    return [
-        pa.ListArray.from_arrays(offsets, pa.array(values[fits].astype(kind)))
-        for values, kind in lists
-    ]
 
 
 def anchor_batch(ids: np.ndarray, weighed: WeighedTexts) -> pa.RecordBatch:

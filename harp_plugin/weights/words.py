@@ -1,27 +1,14 @@
-"""Words of texts: where they stand, and which are the same."""
+"""Where the words of texts stand."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import chain
-from typing import NamedTuple
 
 import numpy as np
 
-from ..text import WORD
-
-__all__ = [
-    "LONGEST",
-    "DistinctWords",
-    "Span",
-    "TextWords",
-    "find_distinct_words",
-    "find_words",
-    "flat",
-    "ragged",
-    "starts_of",
-]
+__all__ = ["LONGEST", "Span", "TextWords", "flat", "ragged", "starts_of"]
 
 LONGEST = 65535
 """Characters of a text in which words can be stored."""
@@ -81,77 +68,6 @@ class TextWords:
         first = np.searchsorted(words[:, 1], anchors[:, 0], "right")
         after = np.searchsorted(words[:, 0], anchors[:, 1], "left")
         return first, np.maximum(after - first, 0)
-
-
-class DistinctWords(NamedTuple):
-    """The distinct words of each text, lower-cased: repeats of a word in a text are merged.
-
-    Attributes:
-        vocabulary: the distinct words of all the texts together.
-        text: the text of each distinct word, int64 of shape (distinct,).
-        number: its index in ``vocabulary``, int64 of shape (distinct,).
-        frequency: how often it stands in its text, int64 of shape (distinct,).
-        at: for every word, in the order of the texts, which of the distinct words it is; int64 of
-            shape (words,).
-    """
-
-    vocabulary: list[str]
-    text: np.ndarray
-    number: np.ndarray
-    frequency: np.ndarray
-    at: np.ndarray
-
-    @classmethod
-    def merged(cls, vocabulary: list[str], number: np.ndarray, text: np.ndarray) -> DistinctWords:
-        """Merge the repeats of words within each text.
-
-        Args:
-            vocabulary: the distinct words of all texts.
-            number: the index of each word in ``vocabulary``, int64 of shape (words,).
-            text: the text of each word, int64 of shape (words,).
-        """
-        size = max(1, len(vocabulary))
-        keys, at, frequency = np.unique(
-            text * size + number, return_inverse=True, return_counts=True
-        )
-        return cls(vocabulary, keys // size, keys % size, frequency, at.reshape(-1))
-
-
-def find_words(texts: Sequence[str], anchors: Sequence[Sequence[Span]] | None = None) -> TextWords:
-    """Find the words of texts, as far as they can be stored.
-
-    Args:
-        texts: the texts.
-        anchors: character offsets of the anchors of each text.
-    """
-    spans = [[match.span() for match in WORD.finditer(text)] for text in texts]
-    kept = [[span for span in words if span[1] <= LONGEST] for words in spans]
-    anchors = [()] * len(texts) if anchors is None else anchors
-    anchor_spans = flat(chain.from_iterable(anchors)).reshape(-1, 2)
-    return TextWords(
-        flat(chain.from_iterable(kept)).reshape(-1, 2),
-        starts_of(map(len, kept)),
-        anchor_spans,
-        starts_of(map(len, anchors)),
-        anchor_spans[:, 1] <= LONGEST,
-        np.array([len(a) < len(b) for a, b in zip(kept, spans, strict=True)], dtype=bool),
-    )
-
-
-def find_distinct_words(texts: Sequence[str], words: TextWords) -> DistinctWords:
-    """Read the words of texts and merge the repeats within each text.
-
-    Args:
-        texts: the texts.
-        words: where their words stand.
-    """
-    numbers: dict[str, int] = {}
-    text = words.word_texts
-    spans = zip(text.tolist(), words.spans.tolist(), strict=True)
-    number = [
-        numbers.setdefault(texts[i][start:end].lower(), len(numbers)) for i, (start, end) in spans
-    ]
-    return DistinctWords.merged(list(numbers), np.array(number, dtype=np.int64), text)
 
 
 def flat(parts: Iterable[Iterable[int]]) -> np.ndarray:
