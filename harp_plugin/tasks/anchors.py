@@ -24,7 +24,7 @@ def anchor_importance(
 
     Returns:
         The anchors; their weights by the last layer, float64 of shape (anchors,); and those by the
-        layer before, NaN where it is not asked for, or where words were not weighed by attention.
+        layer before, NaN where it is not asked for, or where the encoder has no such layer.
 
     Raises:
         HarpError: it is needed, but the build is older and lacks it.
