@@ -180,7 +180,8 @@ def _bm25(options: ExperimentOptions, collection: JudgedDataset, _: str) -> Firs
 def _cosine(options: ExperimentOptions, collection: JudgedDataset, model: str) -> FirstStage:
     cosine = dense_cosine(model, options, collection)
     encoder = cosine.encoder
-    return FirstStage(options, collection, encoder.settings, encoder.versions, cosine.transform)
+    settings = {**encoder.settings, "model": encoder.fingerprint}
+    return FirstStage(options, collection, settings, encoder.versions, cosine.transform)
 
 
 def _dense(options: ExperimentOptions, collection: JudgedDataset, folder: str) -> FirstStage:

@@ -15,8 +15,9 @@ from ..collections.run import Run, run_lines
 from ..errors import one_line
 from ..models.loading import model_fingerprint
 from ..ranking import HarpReranker
+from ..ranking.dense.encoder import Encoder
 from ..work.artifact import Artifact, OverwriteRules, Provenance
-from .options import COSINE
+from .options import COSINE, is_cosine
 
 __all__ = [
     "COLUMNS",
@@ -114,7 +115,9 @@ def fingerprints(model: str | list[str]) -> str | list[str]:
     """Compute the fingerprint of a model or an encoder, or of each model in a list."""
     if isinstance(model, list):
         return list(map(model_fingerprint, model))
-    return model_fingerprint(model.removeprefix(COSINE))
+    if is_cosine(model):
+        return Encoder(model.removeprefix(COSINE)).fingerprint
+    return model_fingerprint(model)
 
 
 def rerank(
