@@ -13,6 +13,7 @@ import pandas as pd
 
 from ..errors import HarpError
 from ..work.thread_lock import thread_lock
+from .judged_queries import check_judgments
 from .run import ScoredDocument
 
 __all__ = ["Dataset", "JudgedDataset"]
@@ -219,17 +220,19 @@ class JudgedDataset(Dataset):
 
     Attributes:
         topics: columns qid, query: those with a judgment, in the dataset's order.
-        qrels: columns qid, docno, label.
+        qrels: columns qid, docno, label; each judgment once.
 
     Raises:
-        HarpError: the dataset is unknown, lacks what an evaluation needs, has no such field, or
-            cannot be downloaded.
+        HarpError: the dataset is unknown, lacks what an evaluation needs, has no such field, cannot
+            be downloaded, or judges a document twice for a query, differently.
     """
 
     def __init__(self, name: Any, fields: Sequence[str] | None = None) -> None:
         super().__init__(name, fields)
         self.check("queries", "qrels")
-        self.qrels = pd.DataFrame(self.judgments(), columns=["qid", "docno", "label"])
+        qrels = pd.DataFrame(self.judgments(), columns=["qid", "docno", "label"])
+        self.qrels = qrels.drop_duplicates(ignore_index=True)
+        check_judgments(self.qrels, f"dataset {self.name}: ")
         queries = self.queries()
         judged = set(self.qrels["qid"])
         self.topics = pd.DataFrame(

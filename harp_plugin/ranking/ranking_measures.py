@@ -8,10 +8,11 @@ import ir_measures
 import numpy as np
 import pandas as pd
 
+from ..collections.judged_queries import check_judgments
 from ..errors import HarpError
 from .candidates import Candidates
 
-__all__ = ["MeasuredRankings", "check_judgments", "parse_measure"]
+__all__ = ["MeasuredRankings", "parse_measure"]
 
 
 def parse_measure(name: Any) -> Any:
@@ -95,24 +96,3 @@ def _judgments(qrels: pd.DataFrame) -> pd.DataFrame:
     qrels = qrels[[*names.values()]].astype(types)
     check_judgments(qrels)
     return qrels.drop_duplicates()
-
-
-def check_judgments(qrels: pd.DataFrame) -> None:
-    """Check that no document is judged twice for a query, differently.
-
-    Args:
-        qrels: three columns: the query, the document and its grade.
-
-    Raises:
-        HarpError: one is; the message names both grades.
-    """
-    columns = list(qrels.columns[:3])
-    distinct = qrels[columns].drop_duplicates()
-    double = distinct[distinct.duplicated(columns[:2], keep=False)]
-    if len(double):
-        query, document, first = map(str, double.iloc[0])
-        same = double[(double[columns[:2]] == double.iloc[0, :2]).all(axis=1)]
-        other = str(same.iloc[1, 2])
-        raise HarpError(
-            f"query {query}: document {document} is judged {first} and {other}: keep one judgment"
-        )

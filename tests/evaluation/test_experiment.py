@@ -317,6 +317,24 @@ def test_a_dataset_without_judged_queries(options, make_dataset):
         evaluate(options(dataset=make_dataset(qrels=[("q9", "d1", 1)])))
 
 
+def test_a_judgment_that_stands_twice_counts_once(options, make_dataset, tmp_path):
+    """One provider of ir_measures counts lines."""
+    given = {"measures": ["nDCG(dcg='exp-log2')@10", "AP"], "rerankers": {}}
+    queries = {"1": "inverted index", "2": "hyperlinks"}  # numbers, as that provider needs them
+    qrels = [("1", "d1", 2), ("1", "d5", 1), ("2", "d3", 1), ("2", "d1", 0)]
+    names = [make_dataset(queries=queries, qrels=lines) for lines in (qrels, qrels + qrels)]
+    once, twice = (
+        evaluate(options(dataset=name, output_dir=str(tmp_path / name), **given)) for name in names
+    )
+    assert twice.per_query == once.per_query
+
+
+def test_judgments_that_differ_are_told_before_anything_is_ranked(options, make_dataset, tmp_path):
+    with pytest.raises(HarpError, match="query q1: document d1 is judged 2 and 0: keep one"):
+        evaluate(options(dataset=make_dataset(qrels=[("q1", "d1", 2), ("q1", "d1", 0)])))
+    assert not (tmp_path / "out" / "runs").exists()
+
+
 def test_a_download_that_fails(options, tmp_path):
     def unreachable(name):
         mirror = RequestsDownload("http://127.0.0.1:9/nothing", tries=1)

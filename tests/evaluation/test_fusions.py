@@ -224,6 +224,7 @@ OF = ["BM25", "other"]
             "train_dataset is for weights that are learned",
         ),
         ({"of": OF, "measure": 3}, "measure is 3: it must be a text"),
+        ({"of": OF, "measure": "MAPP"}, "unknown measure 'MAPP'"),
     ],
 )
 def test_options_that_make_no_sense_are_refused(fusion, message):
@@ -244,9 +245,3 @@ def test_a_cross_validation_learns_on_its_folds():
     fusion = {"of": ["BM25", "model"], "train_dataset": "vaswani"}
     with pytest.raises(HarpError, match="a cross-validation learns weights on the training folds"):
         CrossValidationOptions(dataset="d", systems={"model": "m"}, fusions={"f": fusion})
-
-
-def test_a_measure_that_is_unknown_is_refused(experiment):
-    fusions = {"fused": {"of": ["first stage", "good"], "measure": "nonsense"}}
-    with pytest.raises(HarpError, match="unknown measure 'nonsense'"):
-        evaluate(experiment(fusions=fusions))

@@ -13,7 +13,7 @@ import pytest
 from safetensors.torch import load_file, save_file
 from scipy.stats import ttest_rel
 from statsmodels.stats.multitest import multipletests
-from training.judged_data import register, write_run
+from training.judged_data import QRELS, register, write_run
 
 from harp_plugin import HarpReranker
 from harp_plugin.cli import main
@@ -398,6 +398,8 @@ def test_an_ensemble_is_the_mean_of_its_checkpoints_scores(make, tmp_path, tiny_
         ({"measures": ["MAPP"]}, "unknown measure 'MAPP'"),
         ({"fold_files": ["no-1", "no-2"]}, "cannot read .*no-1"),
         ({"fields": ["body"]}, "have no text field 'body'"),
+        ({"finetuning": {**FINETUNING, "model_kind": "bi-encoder"}}, "model_kind is bi-encoder: a"),
+        ({"fusions": {"f": {"of": ["slow", "fast"], "measure": "MAPP"}}}, "unknown measure 'MAPP'"),
     ],
 )
 def test_what_is_wrong_is_told_before_anything_is_trained(
@@ -408,6 +410,26 @@ def test_what_is_wrong_is_told_before_anything_is_trained(
         cross_validate(make(tmp_path, **changes))
     assert "\n" not in str(raised.value)
     assert calls == [] and not (tmp_path / "results.json").exists()
+
+
+def test_a_bad_run_of_a_further_first_stage_is_told_before_anything_is_trained(
+    make, tmp_path, count_trainings
+):
+    calls = count_trainings()
+    (tmp_path / "bad.run").write_text("q1 Q0 d1 1 high x\n")
+    with pytest.raises(HarpError, match=r"bad\.run, line 1: score 'high' is not a number"):
+        cross_validate(make(tmp_path / "out", first_stages={"bad": str(tmp_path / "bad.run")}))
+    assert calls == []
+
+
+def test_judgments_that_differ_are_told_before_anything_is_trained(
+    make, judged, tmp_path, count_trainings
+):
+    calls = count_trainings()
+    name = register(tmp_path, qrels=[*QRELS, ("q1", "d11", 3)])
+    with pytest.raises(HarpError, match=f"{name}: query q1: document d11 is judged 0 and 3: keep"):
+        cross_validate(make(tmp_path / "out", dataset=name))
+    assert calls == []
 
 
 def test_an_untrained_head_is_measured_only_when_asked(make, tmp_path, tiny_bert):
