@@ -256,13 +256,17 @@ class JudgedDataset(Dataset):
     @property
     def identity(self) -> dict[str, Any]:
         """What a run depends on: the dataset, the fields of a text, and the queries."""
-        topics = self.topics.to_csv(index=False).encode("utf-8", "surrogatepass")
         return {
             "dataset": self.name,
             "documents": self.documents_hash,
             "fields": self.fields,
-            "topics": hashlib.sha256(topics).hexdigest(),
+            "topics": _frame_hash(self.topics),
         }
+
+    @property
+    def judgments_hash(self) -> str:
+        """A text that changes with the judgments, which measures depend on besides."""
+        return _frame_hash(self.qrels)
 
     def other_queries(self, option: str, name: str) -> JudgedDataset:
         """Open a dataset whose queries this one's results are learnt from.
@@ -282,3 +286,8 @@ class JudgedDataset(Dataset):
                 f"{shared['qid'].iloc[0]}: name other queries"
             )
         return other
+
+
+def _frame_hash(frame: pd.DataFrame) -> str:
+    text = frame.to_csv(index=False).encode("utf-8", "surrogatepass")
+    return hashlib.sha256(text).hexdigest()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import importlib
 import inspect
 import json
@@ -250,10 +249,9 @@ class _Fielded:
         self._queries: JudgedDataset | None = None
         if options.tuning_dataset:
             self._queries = collection.other_queries("tuning_dataset", options.tuning_dataset)
-            qrels = self._queries.qrels.to_csv(index=False).encode("utf-8", "surrogatepass")
             self.settings |= {
                 "tuned on": self._queries.identity,
-                "judgments": hashlib.sha256(qrels).hexdigest(),
+                "judgments": self._queries.judgments_hash,
                 "measure": options.measures[0],
             }
             if options.tuning_queries:

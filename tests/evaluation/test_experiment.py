@@ -22,6 +22,7 @@ from harp_plugin.evaluation import EvaluationOptions, Results, evaluate
 from harp_plugin.evaluation.runs import read_run
 from harp_plugin.ranking.bm25 import Bm25
 
+REPORT = "report.html"
 FIRST = "q1 Q0 d5 0 2.0 x\nq1 Q0 d1 1 1.0 x\nq2 Q0 d2 0 1.0 x\nq3 Q0 d1 0 1.5 x\nq3 Q0 d3 1 1.0 x\n"
 
 
@@ -191,6 +192,20 @@ def test_only_what_changed_is_made_again(options, tiny_bert, tmp_path):
     with pytest.raises(HarpError, match="has changed since it was written"):
         evaluate(options(rerankers=rerankers))
     assert evaluate(options(rerankers=rerankers, overwrite=True)).means == changed.means
+
+
+def test_results_of_other_judgments_are_not_lost(options, dataset, tmp_path):
+    (path,) = tmp_path.glob("dataset-*/qrels.txt")
+    evaluate(options(report=True))
+    written = {name: (tmp_path / "out" / name).read_bytes() for name in ("results.json", REPORT)}
+    path.write_text(path.read_text().replace("q3 0 d1 0", "q3 0 d1 2"))
+    with pytest.raises(HarpError, match=r"other settings \(judgments: .*--overwrite"):
+        evaluate(options())
+    for name, content in written.items():
+        assert (tmp_path / "out" / name).read_bytes() == content
+    evaluate(options(overwrite=True))
+    assert (tmp_path / "out" / "results.json").read_bytes() != written["results.json"]
+    assert not (tmp_path / "out" / REPORT).exists()  # it showed other judgments
 
 
 def test_an_untrained_reranker_is_measured_when_asked(options, tmp_path, tiny_bert):

@@ -42,10 +42,10 @@ def run_of(folder, row):
 def judged(make_dataset):
     """Make a dataset of queries that all find d7."""
 
-    def make(prefix="q"):
+    def make(prefix="q", more=()):
         qids = [f"{prefix}{number}" for number in range(QUERIES)]
         queries = {qid: f"words of {qid}" for qid in qids}
-        return make_dataset(DOCUMENTS, queries, [(qid, "d7", 1) for qid in qids]), qids
+        return make_dataset(DOCUMENTS, queries, [*((qid, "d7", 1) for qid in qids), *more]), qids
 
     return make
 
@@ -147,7 +147,7 @@ def test_a_union_has_the_queries_of_all_rows(experiment, tmp_path):
 
 def test_weights_from_another_dataset(experiment, judged, tmp_path):
     """Its queries stand in the same run files, as dev and test queries of one collection may."""
-    other, qids = judged("dev")
+    other, qids = judged("dev", more=[("no-text", "d7", 1)])
     rng = np.random.default_rng(1)
     for name, strength in {"first": 1.5, "good": 1.5}.items():
         more = write_run(tmp_path / "more.trec", rng, qids, strength)
