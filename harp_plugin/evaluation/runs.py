@@ -12,7 +12,7 @@ from tqdm.auto import tqdm
 
 from ..collections.dataset import JudgedDataset
 from ..collections.run import Run, run_lines
-from ..errors import one_line
+from ..errors import HarpError, one_line
 from ..models.loading import model_fingerprint
 from ..ranking import HarpReranker
 from ..ranking.dense.encoder import Encoder
@@ -93,7 +93,8 @@ def stored_run(
         rules: which files may be replaced.
 
     Raises:
-        HarpError: the file was not written by harp, or may not be replaced.
+        HarpError: the file was not written by harp or may not be replaced, or what is made is no
+            run; then nothing is written.
     """
     provenance, rules = Provenance(settings, versions or {}), rules or OverwriteRules()
     file = Artifact(path, "run", provenance, rules, is_file=True)
@@ -101,6 +102,13 @@ def stored_run(
         text = frame_text(make(), tag=path.stem)
         with file.writing() as temporary:
             temporary.write_text(text, encoding="utf-8")
+            try:
+                return read_run(temporary)
+            except HarpError as error:
+                reason = str(error).replace(str(temporary), path.name)
+                raise HarpError(
+                    f"{path.stem} gives results that are no run ({reason}): correct what ranks"
+                ) from error
     return read_run(path)
 
 

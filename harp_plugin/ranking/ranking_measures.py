@@ -25,11 +25,17 @@ def parse_measure(name: Any) -> Any:
         return name
     try:
         measure = ir_measures.parse_measure(name)
+        is_computed = ir_measures.DefaultPipeline.supports(measure)
     except (NameError, ValueError):
         raise HarpError(
             f"unknown measure {name!r}: write it as nDCG@10, AP or P(rel=2)@5"
         ) from None
-    if not ir_measures.DefaultPipeline.supports(measure):
+    except AssertionError as error:  # such as `invalid param cutoff=<object object>`
+        reason = str(error).partition("=")[0]
+        raise HarpError(f"measure {name!r}: {reason}: write it as P@5 or P(rel=2)@5") from None
+    if measure.params.get("cutoff", 1) < 1:  # it would end the process
+        raise HarpError(f"measure {name!r} measures no document: write it as nDCG@10")
+    if not is_computed:
         raise HarpError(f"no installed package computes measure {name}: choose another")
     return measure
 
