@@ -152,7 +152,7 @@ def read_query_ids(path: str | None, allowed: Collection[str], source: str) -> s
         raise HarpError(f"cannot read query_ids {path}: {error}") from error
     ids = set(map(str.strip, lines)) - {""}
     if unknown := sorted(ids.difference(allowed)):
-        raise HarpError(f"query_ids {path}: no query {unknown[0]!r} in {source}")
+        raise HarpError(f"query_ids {path}: no query {unknown[0]!r} in {source}: list one a line")
     if not ids:
         raise HarpError(f"query_ids {path} is empty: list one query id a line")
     return ids

@@ -69,10 +69,7 @@ def _evaluate(options: EvaluationOptions, folder: Path) -> Results:
     experiment = _Experiment(options, collection, stages, models)
     named = dict.fromkeys(fusion.train_dataset for fusion in options.fused_rows.values())
     others = {name: collection.other_queries("train_dataset", name) for name in named if name}
-    more = {
-        name: {**other.identity, "judgments": other.judgments_hash}
-        for name, other in others.items()
-    }
+    more = {name: [other.identity, other.judgments_hash] for name, other in others.items()}
     files = results_artifact(options, collection, stages, models, train_datasets=more)
     runs = experiment.single_runs()
     learnt_from = {name: experiment.to_learn_from(other) for name, other in others.items()}

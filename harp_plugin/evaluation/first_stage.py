@@ -92,7 +92,8 @@ class FirstStage:
         if run.empty:
             raise HarpError(
                 f"the first stage retrieved nothing for the {len(topics)} queries of"
-                f" {self.collection.name}: check that both are of one collection and one language"
+                f" {self.collection.name}: check that both are of one collection and one language,"
+                " and that a run has results of these queries"
             )
         return run
 

@@ -194,6 +194,14 @@ def test_the_evaluated_queries_are_not_learnt_from(experiment):
         evaluate(experiment(fusions=fusions))
 
 
+def test_a_run_without_the_queries_to_learn_from_is_told(experiment, judged):
+    other, _ = judged("dev")
+    fusions = {"fused": {"of": ["first stage", "good"], "train_dataset": other}}
+    message = f"nothing for the 40 queries of {other}: .* that a run has results of these queries"
+    with pytest.raises(HarpError, match=message):
+        evaluate(experiment(fusions=fusions))
+
+
 OF = ["BM25", "other"]
 
 

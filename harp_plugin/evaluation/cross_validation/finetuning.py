@@ -126,10 +126,7 @@ class Finetuning:
                 arguments = self._read(fold_run)
                 arguments.data.check()
                 if (kind := arguments.model.model_kind) != "cross-encoder":
-                    raise HarpError(
-                        f"model_kind is {kind}: a cross-validation reranks by cross-encoders, leave"
-                        " it out"
-                    )
+                    raise HarpError(f"model_kind {kind} cannot be cross-validated: leave it out")
 
     def check_training_queries(self, folds: Sequence[Fold]) -> dict[str, list[TrainingQueries]]:
         """Check that every fold has as many queries to learn from as are asked for.

@@ -4,6 +4,7 @@ import json
 import shutil
 import sys
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import ir_datasets
@@ -190,7 +191,9 @@ def test_other_judgments_make_other_models(make, tmp_path, tiny_bert):
     qrels = tmp_path / name / "qrels.txt"
     lines = qrels.read_text().splitlines()
     qrels.write_text("\n".join(line[:-1] + ("0" if line.endswith("2") else "1") for line in lines))
-    with pytest.raises(HarpError, match=r"made from other settings \(data: .*give --overwrite"):
+    with pytest.raises(
+        HarpError, match=r"made from other settings \(judgments: .*give --overwrite"
+    ):
         cross_validate(make(tmp_path / "out", **asked))
     again = cross_validate(make(tmp_path / "out", **asked, overwrite=True))
     assert again.per_query["all"]["fast"] != first.per_query["all"]["fast"]
@@ -215,6 +218,13 @@ def test_the_table_and_the_plot(done):
     assert all(f">{text}</text>" in svg for text in ("slow", "fast", "first stage", "nDCG@10", "2"))
     assert ">all (5–6)</text>" in svg
     assert (done.path / "plot.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_caption_prints_what_is_written(done):
+    latex = replace(done, title=r"harp:~/50%_off\a&b#1, {$x^2$}").latex
+    caption = r"harp:\textasciitilde{}/50\%\_off\textbackslash{}a\&b\#1, "
+    caption += r"\{\$x\textasciicircum{}2\$\}. * p \textless{} 0.05 against slow"
+    assert f"\\caption{{{caption} (paired t-test)}}" in latex
 
 
 class Stopped(BaseException):
@@ -398,7 +408,10 @@ def test_an_ensemble_is_the_mean_of_its_checkpoints_scores(make, tmp_path, tiny_
         ({"measures": ["MAPP"]}, "unknown measure 'MAPP'"),
         ({"fold_files": ["no-1", "no-2"]}, "cannot read .*no-1"),
         ({"fields": ["body"]}, "have no text field 'body'"),
-        ({"finetuning": {**FINETUNING, "model_kind": "bi-encoder"}}, "model_kind is bi-encoder: a"),
+        (
+            {"finetuning": {**FINETUNING, "model_kind": "bi-encoder"}},
+            "model_kind bi-encoder cannot be",
+        ),
         ({"fusions": {"f": {"of": ["slow", "fast"], "measure": "MAPP"}}}, "unknown measure 'MAPP'"),
     ],
 )
