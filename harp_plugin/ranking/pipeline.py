@@ -296,7 +296,7 @@ def _check_models(path: Path, models: dict[str, Any]) -> None:
         folder = path.parent / name
         model = str(folder) if folder.is_dir() else name
         # Files of before have the fingerprint without the encoder's pooling.
-        if fingerprint not in (_fingerprint(model), model_fingerprint(model)):
+        if fingerprint not in (make(model) for make in (_fingerprint, model_fingerprint)):
             raise HarpError(
                 f"model {name} is not the one that {path} was saved with: put its files back, or "
                 "save the pipeline again"

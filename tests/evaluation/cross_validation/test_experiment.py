@@ -22,6 +22,7 @@ from harp_plugin.collections.dataset import JudgedDataset
 from harp_plugin.collections.judged_queries import few_shot_order
 from harp_plugin.errors import HarpError
 from harp_plugin.evaluation.cross_validation import cross_validate, experiment, fold_runs
+from harp_plugin.evaluation.cross_validation.plot import draw
 from harp_plugin.evaluation.results import measure_runs
 from harp_plugin.evaluation.runs import read_run
 from harp_plugin.ranking.fusion import fuse
@@ -225,6 +226,11 @@ def test_the_caption_prints_what_is_written(done):
     caption = r"harp:\textasciitilde{}/50\%\_off\textbackslash{}a\&b\#1, "
     caption += r"\{\$x\textasciicircum{}2\$\}. * p \textless{} 0.05 against slow"
     assert f"\\caption{{{caption} (paired t-test)}}" in latex
+
+
+def test_the_plot_prints_what_is_written(done):
+    title = "a_$_$"
+    assert f">{title}. *" in draw(replace(done, title=title), "svg").decode()
 
 
 class Stopped(BaseException):
