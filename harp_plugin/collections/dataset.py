@@ -13,6 +13,7 @@ import pandas as pd
 
 from ..errors import HarpError
 from ..work.thread_lock import thread_lock
+from .judged_queries import check_judgments
 from .run import ScoredDocument
 
 __all__ = ["Dataset", "JudgedDataset"]
@@ -219,17 +220,19 @@ class JudgedDataset(Dataset):
 
     Attributes:
         topics: columns qid, query: those with a judgment, in the dataset's order.
-        qrels: columns qid, docno, label.
+        qrels: columns qid, docno, label; each judgment once.
 
     Raises:
-        HarpError: the dataset is unknown, lacks what an evaluation needs, has no such field, or
-            cannot be downloaded.
+        HarpError: the dataset is unknown, lacks what an evaluation needs, has no such field, cannot
+            be downloaded, or judges a document twice for a query, differently.
     """
 
     def __init__(self, name: Any, fields: Sequence[str] | None = None) -> None:
         super().__init__(name, fields)
         self.check("queries", "qrels")
-        self.qrels = pd.DataFrame(self.judgments(), columns=["qid", "docno", "label"])
+        qrels = pd.DataFrame(self.judgments(), columns=["qid", "docno", "label"])
+        self.qrels = qrels.drop_duplicates(ignore_index=True)
+        check_judgments(self.qrels, f"dataset {self.name}: ")
         queries = self.queries()
         judged = set(self.qrels["qid"])
         self.topics = pd.DataFrame(
@@ -253,13 +256,17 @@ class JudgedDataset(Dataset):
     @property
     def identity(self) -> dict[str, Any]:
         """What a run depends on: the dataset, the fields of a text, and the queries."""
-        topics = self.topics.to_csv(index=False).encode("utf-8", "surrogatepass")
         return {
             "dataset": self.name,
             "documents": self.documents_hash,
             "fields": self.fields,
-            "topics": hashlib.sha256(topics).hexdigest(),
+            "topics": _frame_hash(self.topics),
         }
+
+    @property
+    def judgments_hash(self) -> str:
+        """A text that changes with the judgments, which measures depend on besides."""
+        return _frame_hash(self.qrels)
 
     def other_queries(self, option: str, name: str) -> JudgedDataset:
         """Open a dataset whose queries this one's results are learnt from.
@@ -279,3 +286,8 @@ class JudgedDataset(Dataset):
                 f"{shared['qid'].iloc[0]}: name other queries"
             )
         return other
+
+
+def _frame_hash(frame: pd.DataFrame) -> str:
+    text = frame.to_csv(index=False).encode("utf-8", "surrogatepass")
+    return hashlib.sha256(text).hexdigest()

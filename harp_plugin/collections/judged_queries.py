@@ -6,12 +6,15 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from ..errors import HarpError
 from ..sampling import stable_id
 
-__all__ = ["JudgedQueries", "JudgedQuery", "few_shot_order", "read_query_ids"]
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["JudgedQueries", "JudgedQuery", "check_judgments", "few_shot_order", "read_query_ids"]
 
 
 class JudgedQuery(NamedTuple):
@@ -149,7 +152,30 @@ def read_query_ids(path: str | None, allowed: Collection[str], source: str) -> s
         raise HarpError(f"cannot read query_ids {path}: {error}") from error
     ids = set(map(str.strip, lines)) - {""}
     if unknown := sorted(ids.difference(allowed)):
-        raise HarpError(f"query_ids {path}: no query {unknown[0]!r} in {source}")
+        raise HarpError(f"query_ids {path}: no query {unknown[0]!r} in {source}: list one a line")
     if not ids:
         raise HarpError(f"query_ids {path} is empty: list one query id a line")
     return ids
+
+
+def check_judgments(qrels: pd.DataFrame, source: str = "") -> None:
+    """Check that no document is judged twice for a query, differently.
+
+    Args:
+        qrels: three columns: the query, the document and its grade.
+        source: what has them, before the message.
+
+    Raises:
+        HarpError: one is; the message names both grades.
+    """
+    columns = list(qrels.columns[:3])
+    distinct = qrels[columns].drop_duplicates()
+    double = distinct[distinct.duplicated(columns[:2], keep=False)]
+    if len(double):
+        query, document, first = map(str, double.iloc[0])
+        same = double[(double[columns[:2]] == double.iloc[0, :2]).all(axis=1)]
+        other = str(same.iloc[1, 2])
+        raise HarpError(
+            f"{source}query {query}: document {document} is judged {first} and {other}: keep one "
+            "judgment"
+        )

@@ -69,7 +69,7 @@ def _evaluate(options: EvaluationOptions, folder: Path) -> Results:
     experiment = _Experiment(options, collection, stages, models)
     named = dict.fromkeys(fusion.train_dataset for fusion in options.fused_rows.values())
     others = {name: collection.other_queries("train_dataset", name) for name in named if name}
-    more = {name: other.identity for name, other in others.items()}
+    more = {name: [other.identity, other.judgments_hash] for name, other in others.items()}
     files = results_artifact(options, collection, stages, models, train_datasets=more)
     runs = experiment.single_runs()
     learnt_from = {name: experiment.to_learn_from(other) for name, other in others.items()}
@@ -123,6 +123,7 @@ def results_artifact(
     """
     settings = {
         **collection.identity,
+        "judgments": collection.judgments_hash,
         **options.settings,
         "first_stages_content": [dict(stage.settings) for stage in stages.values()],
         "models": dict(models),
@@ -199,7 +200,8 @@ class _Experiment(NamedTuple):
         else:
             stages = first_stages(own, collection)
         experiment = _Experiment(own, collection, stages, self.models)
-        return Judged(experiment.single_runs(), collection.qrels)
+        with_text = collection.qrels["qid"].isin(collection.topics["qid"])
+        return Judged(experiment.single_runs(), collection.qrels[with_text])
 
     def add_fusions(
         self, runs: dict[str, pd.DataFrame], learnt_from: Mapping[str, Judged]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import importlib
 import inspect
 import json
@@ -93,7 +92,8 @@ class FirstStage:
         if run.empty:
             raise HarpError(
                 f"the first stage retrieved nothing for the {len(topics)} queries of"
-                f" {self.collection.name}: check that both are of one collection and one language"
+                f" {self.collection.name}: check that both are of one collection and one language,"
+                " and that a run has results of these queries"
             )
         return run
 
@@ -180,7 +180,8 @@ def _bm25(options: ExperimentOptions, collection: JudgedDataset, _: str) -> Firs
 def _cosine(options: ExperimentOptions, collection: JudgedDataset, model: str) -> FirstStage:
     cosine = dense_cosine(model, options, collection)
     encoder = cosine.encoder
-    return FirstStage(options, collection, encoder.settings, encoder.versions, cosine.transform)
+    settings = {**encoder.settings, "model": encoder.fingerprint}
+    return FirstStage(options, collection, settings, encoder.versions, cosine.transform)
 
 
 def _dense(options: ExperimentOptions, collection: JudgedDataset, folder: str) -> FirstStage:
@@ -249,10 +250,9 @@ class _Fielded:
         self._queries: JudgedDataset | None = None
         if options.tuning_dataset:
             self._queries = collection.other_queries("tuning_dataset", options.tuning_dataset)
-            qrels = self._queries.qrels.to_csv(index=False).encode("utf-8", "surrogatepass")
             self.settings |= {
                 "tuned on": self._queries.identity,
-                "judgments": hashlib.sha256(qrels).hexdigest(),
+                "judgments": self._queries.judgments_hash,
                 "measure": options.measures[0],
             }
             if options.tuning_queries:

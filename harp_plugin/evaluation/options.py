@@ -125,6 +125,10 @@ class Fusion(Options):
 
     def _with_weights(self, where: str, values: Mapping[str, Any]) -> Fusion:
         if self.is_learnt:
+            if self.measure:
+                from ..ranking.ranking_measures import parse_measure  # it imports pandas
+
+                parse_measure(self.measure)
             return self
         for name in ("measure", "train_dataset"):
             if getattr(self, name) is not None:

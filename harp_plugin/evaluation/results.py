@@ -17,7 +17,8 @@ import pandas as pd
 from scipy.stats import t as student
 from statsmodels.stats.multitest import multipletests
 
-from ..ranking.ranking_measures import check_judgments, parse_measure
+from ..collections.judged_queries import check_judgments
+from ..ranking.ranking_measures import parse_measure
 
 __all__ = [
     "Results",

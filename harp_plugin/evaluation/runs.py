@@ -12,11 +12,12 @@ from tqdm.auto import tqdm
 
 from ..collections.dataset import JudgedDataset
 from ..collections.run import Run, run_lines
-from ..errors import one_line
+from ..errors import HarpError, one_line
 from ..models.loading import model_fingerprint
 from ..ranking import HarpReranker
+from ..ranking.dense.encoder import Encoder
 from ..work.artifact import Artifact, OverwriteRules, Provenance
-from .options import COSINE
+from .options import COSINE, is_cosine
 
 __all__ = [
     "COLUMNS",
@@ -92,7 +93,8 @@ def stored_run(
         rules: which files may be replaced.
 
     Raises:
-        HarpError: the file was not written by harp, or may not be replaced.
+        HarpError: the file was not written by harp or may not be replaced, or what is made is no
+            run; then nothing is written.
     """
     provenance, rules = Provenance(settings, versions or {}), rules or OverwriteRules()
     file = Artifact(path, "run", provenance, rules, is_file=True)
@@ -100,6 +102,13 @@ def stored_run(
         text = frame_text(make(), tag=path.stem)
         with file.writing() as temporary:
             temporary.write_text(text, encoding="utf-8")
+            try:
+                return read_run(temporary)
+            except HarpError as error:
+                reason = str(error).replace(str(temporary), path.name)
+                raise HarpError(
+                    f"{path.stem} gives results that are no run ({reason}): correct what ranks"
+                ) from error
     return read_run(path)
 
 
@@ -114,7 +123,9 @@ def fingerprints(model: str | list[str]) -> str | list[str]:
     """Compute the fingerprint of a model or an encoder, or of each model in a list."""
     if isinstance(model, list):
         return list(map(model_fingerprint, model))
-    return model_fingerprint(model.removeprefix(COSINE))
+    if is_cosine(model):
+        return Encoder(model.removeprefix(COSINE)).fingerprint
+    return model_fingerprint(model)
 
 
 def rerank(

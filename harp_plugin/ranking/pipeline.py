@@ -156,7 +156,7 @@ class HarpPipeline(ComparedTransformer, pt.Artifact):
         record = {
             "format": _FORMAT,
             "pipeline": _encoded(self.pipeline, path.parent, models),
-            "models": {written: model_fingerprint(name) for written, name in models.items()},
+            "models": {written: _fingerprint(name) for written, name in models.items()},
             "versions": _versions(),
         }
         write_record(path, record)
@@ -284,10 +284,19 @@ def _check_nested(path: Path, value: Any, level: int = 0) -> None:
             _check_nested(path, entry, level + 1)
 
 
+def _fingerprint(model: str) -> str:
+    """Compute a model's fingerprint, with the pooling and the further modules of an encoder."""
+    from .dense.encoder import Encoder  # it imports torch
+
+    return Encoder(model).fingerprint
+
+
 def _check_models(path: Path, models: dict[str, Any]) -> None:
     for name, fingerprint in models.items():
         folder = path.parent / name
-        if model_fingerprint(str(folder) if folder.is_dir() else name) != fingerprint:
+        model = str(folder) if folder.is_dir() else name
+        # Files of before have the fingerprint without the encoder's pooling.
+        if fingerprint not in (make(model) for make in (_fingerprint, model_fingerprint)):
             raise HarpError(
                 f"model {name} is not the one that {path} was saved with: put its files back, or "
                 "save the pipeline again"

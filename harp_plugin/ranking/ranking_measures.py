@@ -8,10 +8,11 @@ import ir_measures
 import numpy as np
 import pandas as pd
 
+from ..collections.judged_queries import check_judgments
 from ..errors import HarpError
 from .candidates import Candidates
 
-__all__ = ["MeasuredRankings", "check_judgments", "parse_measure"]
+__all__ = ["MeasuredRankings", "parse_measure"]
 
 
 def parse_measure(name: Any) -> Any:
@@ -24,11 +25,17 @@ def parse_measure(name: Any) -> Any:
         return name
     try:
         measure = ir_measures.parse_measure(name)
+        is_computed = ir_measures.DefaultPipeline.supports(measure)
     except (NameError, ValueError):
         raise HarpError(
             f"unknown measure {name!r}: write it as nDCG@10, AP or P(rel=2)@5"
         ) from None
-    if not ir_measures.DefaultPipeline.supports(measure):
+    except AssertionError as error:  # such as `invalid param cutoff=<object object>`
+        reason = str(error).partition("=")[0]
+        raise HarpError(f"measure {name!r}: {reason}: write it as P@5 or P(rel=2)@5") from None
+    if measure.params.get("cutoff", 1) < 1:  # it would end the process
+        raise HarpError(f"measure {name!r} measures no document: write it as nDCG@10")
+    if not is_computed:
         raise HarpError(f"no installed package computes measure {name}: choose another")
     return measure
 
@@ -95,24 +102,3 @@ def _judgments(qrels: pd.DataFrame) -> pd.DataFrame:
     qrels = qrels[[*names.values()]].astype(types)
     check_judgments(qrels)
     return qrels.drop_duplicates()
-
-
-def check_judgments(qrels: pd.DataFrame) -> None:
-    """Check that no document is judged twice for a query, differently.
-
-    Args:
-        qrels: three columns: the query, the document and its grade.
-
-    Raises:
-        HarpError: one is; the message names both grades.
-    """
-    columns = list(qrels.columns[:3])
-    distinct = qrels[columns].drop_duplicates()
-    double = distinct[distinct.duplicated(columns[:2], keep=False)]
-    if len(double):
-        query, document, first = map(str, double.iloc[0])
-        same = double[(double[columns[:2]] == double.iloc[0, :2]).all(axis=1)]
-        other = str(same.iloc[1, 2])
-        raise HarpError(
-            f"query {query}: document {document} is judged {first} and {other}: keep one judgment"
-        )

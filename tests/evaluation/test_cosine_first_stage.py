@@ -1,6 +1,10 @@
 """The cosine of an encoder as the first stage of an evaluation."""
 
+import json
+
 import pytest
+from sentence_transformers import SentenceTransformer
+from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
 
 from harp_plugin.collections.dataset import JudgedDataset
 from harp_plugin.errors import HarpError
@@ -57,6 +61,26 @@ def test_a_cosine_of_other_numbers_is_another_run(options, tiny_bert, tmp_path):
     evaluate(options(**narrow, overwrite=True))
     evaluate(options(**narrow, output_dir=str(tmp_path / "fresh")))
     again, fresh = (tmp_path / name / "runs" / "encoder.run" for name in ("out", "fresh"))
+    assert again.read_bytes() == fresh.read_bytes()
+
+
+@pytest.mark.parametrize("role", ["first_stage", "rerankers"])
+def test_another_encoder_at_the_same_path_makes_another_run(options, tiny_bert, tmp_path, role):
+    """Its pooling alone is another."""
+    modules = [Transformer(str(tiny_bert)), Pooling(32, pooling_mode="mean")]
+    SentenceTransformer(modules=modules, device="cpu").save(str(tmp_path / "encoder"))
+    name = f"cosine:{tmp_path / 'encoder'}"
+    given = {"first_stage": name, "rerankers": {}}
+    if role == "rerankers":
+        given = {"first_stage": "bm25", "rerankers": {"cosine": name}}
+    evaluate(options(**given))
+    config = tmp_path / "encoder" / "1_Pooling" / "config.json"
+    config.write_text(json.dumps({**json.loads(config.read_text()), "pooling_mode": "cls"}))
+    with pytest.raises(HarpError, match=r"made from other settings \(.*--overwrite"):
+        evaluate(options(**given))
+    evaluate(options(**given, overwrite=True))
+    evaluate(options(**given, output_dir=str(tmp_path / "fresh")))
+    again, fresh = (tmp_path / name / "runs" / "cosine.run" for name in ("out", "fresh"))
     assert again.read_bytes() == fresh.read_bytes()
 
 

@@ -22,6 +22,7 @@ from harp_plugin.evaluation import EvaluationOptions, Results, evaluate
 from harp_plugin.evaluation.runs import read_run
 from harp_plugin.ranking.bm25 import Bm25
 
+REPORT = "report.html"
 FIRST = "q1 Q0 d5 0 2.0 x\nq1 Q0 d1 1 1.0 x\nq2 Q0 d2 0 1.0 x\nq3 Q0 d1 0 1.5 x\nq3 Q0 d3 1 1.0 x\n"
 
 
@@ -193,6 +194,20 @@ def test_only_what_changed_is_made_again(options, tiny_bert, tmp_path):
     assert evaluate(options(rerankers=rerankers, overwrite=True)).means == changed.means
 
 
+def test_results_of_other_judgments_are_not_lost(options, dataset, tmp_path):
+    (path,) = tmp_path.glob("dataset-*/qrels.txt")
+    evaluate(options(report=True))
+    written = {name: (tmp_path / "out" / name).read_bytes() for name in ("results.json", REPORT)}
+    path.write_text(path.read_text().replace("q3 0 d1 0", "q3 0 d1 2"))
+    with pytest.raises(HarpError, match=r"other settings \(judgments: .*--overwrite"):
+        evaluate(options())
+    for name, content in written.items():
+        assert (tmp_path / "out" / name).read_bytes() == content
+    evaluate(options(overwrite=True))
+    assert (tmp_path / "out" / "results.json").read_bytes() != written["results.json"]
+    assert not (tmp_path / "out" / REPORT).exists()  # it showed other judgments
+
+
 def test_an_untrained_reranker_is_measured_when_asked(options, tmp_path, tiny_bert):
     from transformers import AutoModel
 
@@ -315,6 +330,24 @@ def test_a_run_of_another_collection(options, tmp_path):
 def test_a_dataset_without_judged_queries(options, make_dataset):
     with pytest.raises(HarpError, match="none of its 3 queries has a judgment"):
         evaluate(options(dataset=make_dataset(qrels=[("q9", "d1", 1)])))
+
+
+def test_a_judgment_that_stands_twice_counts_once(options, make_dataset, tmp_path):
+    """One provider of ir_measures counts lines."""
+    given = {"measures": ["nDCG(dcg='exp-log2')@10", "AP"], "rerankers": {}}
+    queries = {"1": "inverted index", "2": "hyperlinks"}  # numbers, as that provider needs them
+    qrels = [("1", "d1", 2), ("1", "d5", 1), ("2", "d3", 1), ("2", "d1", 0)]
+    names = [make_dataset(queries=queries, qrels=lines) for lines in (qrels, qrels + qrels)]
+    once, twice = (
+        evaluate(options(dataset=name, output_dir=str(tmp_path / name), **given)) for name in names
+    )
+    assert twice.per_query == once.per_query
+
+
+def test_judgments_that_differ_are_told_before_anything_is_ranked(options, make_dataset, tmp_path):
+    with pytest.raises(HarpError, match="query q1: document d1 is judged 2 and 0: keep one"):
+        evaluate(options(dataset=make_dataset(qrels=[("q1", "d1", 2), ("q1", "d1", 0)])))
+    assert not (tmp_path / "out" / "runs").exists()
 
 
 def test_a_download_that_fails(options, tmp_path):

@@ -55,7 +55,7 @@ def test_folds_from_files(files):
     [
         ([["a", "b"], ["b", "c"]], r"query b is in .*fold-0 and in .*fold-1: keep one"),
         ([["a"], ["c"]], "1 judged queries of dataset x are in no fold file, such as b"),
-        ([["a", "b", "c"], ["d"]], "fold-1: no query 'd' in dataset x"),
+        ([["a", "b", "c"], ["d"]], "fold-1: no query 'd' in dataset x: list one a line"),
         ([["a", "b", "c"], []], "fold-1 is empty"),
     ],
 )

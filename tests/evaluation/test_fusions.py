@@ -42,10 +42,10 @@ def run_of(folder, row):
 def judged(make_dataset):
     """Make a dataset of queries that all find d7."""
 
-    def make(prefix="q"):
+    def make(prefix="q", more=()):
         qids = [f"{prefix}{number}" for number in range(QUERIES)]
         queries = {qid: f"words of {qid}" for qid in qids}
-        return make_dataset(DOCUMENTS, queries, [(qid, "d7", 1) for qid in qids]), qids
+        return make_dataset(DOCUMENTS, queries, [*((qid, "d7", 1) for qid in qids), *more]), qids
 
     return make
 
@@ -147,7 +147,7 @@ def test_a_union_has_the_queries_of_all_rows(experiment, tmp_path):
 
 def test_weights_from_another_dataset(experiment, judged, tmp_path):
     """Its queries stand in the same run files, as dev and test queries of one collection may."""
-    other, qids = judged("dev")
+    other, qids = judged("dev", more=[("no-text", "d7", 1)])
     rng = np.random.default_rng(1)
     for name, strength in {"first": 1.5, "good": 1.5}.items():
         more = write_run(tmp_path / "more.trec", rng, qids, strength)
@@ -194,6 +194,14 @@ def test_the_evaluated_queries_are_not_learnt_from(experiment):
         evaluate(experiment(fusions=fusions))
 
 
+def test_a_run_without_the_queries_to_learn_from_is_told(experiment, judged):
+    other, _ = judged("dev")
+    fusions = {"fused": {"of": ["first stage", "good"], "train_dataset": other}}
+    message = f"nothing for the 40 queries of {other}: .* that a run has results of these queries"
+    with pytest.raises(HarpError, match=message):
+        evaluate(experiment(fusions=fusions))
+
+
 OF = ["BM25", "other"]
 
 
@@ -224,6 +232,7 @@ OF = ["BM25", "other"]
             "train_dataset is for weights that are learned",
         ),
         ({"of": OF, "measure": 3}, "measure is 3: it must be a text"),
+        ({"of": OF, "measure": "MAPP"}, "unknown measure 'MAPP'"),
     ],
 )
 def test_options_that_make_no_sense_are_refused(fusion, message):
@@ -244,9 +253,3 @@ def test_a_cross_validation_learns_on_its_folds():
     fusion = {"of": ["BM25", "model"], "train_dataset": "vaswani"}
     with pytest.raises(HarpError, match="a cross-validation learns weights on the training folds"):
         CrossValidationOptions(dataset="d", systems={"model": "m"}, fusions={"f": fusion})
-
-
-def test_a_measure_that_is_unknown_is_refused(experiment):
-    fusions = {"fused": {"of": ["first stage", "good"], "measure": "nonsense"}}
-    with pytest.raises(HarpError, match="unknown measure 'nonsense'"):
-        evaluate(experiment(fusions=fusions))

@@ -173,7 +173,16 @@ def test_holms_correction_by_hand():
 
 @pytest.mark.parametrize(
     ("name", "message"),
-    [("nope", "unknown measure 'nope'"), ("AP@x", "unknown measure"), ("", "unknown measure ''")],
+    [
+        ("nope", "unknown measure 'nope'"),
+        ("AP@x", "unknown measure"),
+        ("", "unknown measure ''"),
+        ("BPM", "measure 'BPM': invalid param cutoff: write it as P@5"),
+        ("INST", "measure 'INST': invalid param max_rel: write"),
+        ("SDCG@3", "measure 'SDCG@3': invalid param max_rel: write"),
+        ("NERR10@5", "measure 'NERR10@5': unsupported params found: .'cutoff'.: write"),
+        ("P@0", "measure 'P@0' measures no document: write it as nDCG@10"),
+    ],
 )
 def test_an_unknown_measure(name, message):
     with pytest.raises(HarpError, match=message):

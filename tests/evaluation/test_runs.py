@@ -53,6 +53,28 @@ def test_a_bad_run_is_told_with_its_place(tmp_path, lines, message):
         read_run(path)
 
 
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            {"score": float("nan")},
+            r"x gives results that are no run \(run x.run, line 1: score",
+        ),
+        ({"docno": "d 1"}, r"no run \(run x.run, line 1: 7 columns"),
+        (
+            {"qid": "b", "docno": "d1"},
+            r"no run \(run .* twice for query b: .*\): correct what ranks",
+        ),
+    ],
+)
+def test_what_is_no_run_is_not_stored(run, tmp_path, change, message):
+    path = tmp_path / "x.run"
+    with pytest.raises(HarpError, match=message):
+        stored_run(path, {}, lambda: ranked(run.assign(**change)))
+    assert not any(tmp_path.iterdir())
+    pd.testing.assert_frame_equal(stored_run(path, {}, lambda: ranked(run)), ranked(run))
+
+
 def test_a_cut_off_archive_is_told(run, tmp_path):
     path = tmp_path / "cut.run.gz"
     path.write_bytes(gzip.compress(frame_text(ranked(run), "t").encode())[:-12])

@@ -11,6 +11,8 @@ import pandas as pd
 import pyterrier as pt
 import pytest
 from lz4.frame import LZ4FrameFile
+from sentence_transformers import SentenceTransformer
+from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
 
 from harp_plugin import HarpFusion, HarpPipeline, HarpReranker
 from harp_plugin.collections.dataset import JudgedDataset
@@ -18,6 +20,7 @@ from harp_plugin.commands.index import IndexOptions, index
 from harp_plugin.errors import HarpError
 from harp_plugin.evaluation import EvaluationOptions, evaluate
 from harp_plugin.evaluation.runs import read_run
+from harp_plugin.models.loading import model_fingerprint
 from harp_plugin.ranking.bm25 import Bm25
 from harp_plugin.ranking.dense import DenseCosine, HarpRetriever
 from harp_plugin.ranking.fielded import FieldedBm25, FieldedIndex, LexicalFeatures
@@ -110,6 +113,20 @@ def test_a_model_that_has_changed_is_refused(pipeline, tmp_path):
     (folder / "config.json").write_text(json.dumps({**config, "layer_norm_eps": 1e-3}))
     with pytest.raises(HarpError, match=r"model \. is not the one that .* was saved with"):
         HarpPipeline.load(folder)
+
+
+def test_a_cosine_whose_pooling_has_changed_is_refused(tiny_bert, tmp_path):
+    modules = [Transformer(str(tiny_bert)), Pooling(32, pooling_mode="mean")]
+    SentenceTransformer(modules=modules, device="cpu").save(str(tmp_path / "encoder"))
+    path = HarpPipeline(DenseCosine(tmp_path / "encoder")).save(tmp_path / "saved")
+    HarpPipeline.load(tmp_path / "saved")
+    config = tmp_path / "encoder" / "1_Pooling" / "config.json"
+    config.write_text(json.dumps({**json.loads(config.read_text()), "pooling_mode": "cls"}))
+    with pytest.raises(HarpError, match=r"model \.\./encoder is not the one that .* saved with"):
+        HarpPipeline.load(tmp_path / "saved")
+    models = {"../encoder": model_fingerprint(str(tmp_path / "encoder"))}
+    write_record(path, read_record(path) | {"models": models})  # as files of before have it
+    HarpPipeline.load(tmp_path / "saved")
 
 
 def test_an_index_that_is_missing_is_named(pipeline, tmp_path):

@@ -79,10 +79,10 @@ def _cross_validate(options: CrossValidationOptions) -> CrossValidation:
     training_queries = finetuning.check_training_queries(folds)
     fold_runs.check_models()
 
-    runs, chosen = _runs(options, fold_runs)
     single = {options.rows[0]: first}
     for row in options.first_stages:
         single[row] = stages[row].stored(options.run_paths[row])
+    runs, chosen = _runs(options, fold_runs)
     judged, fusions = Judged({**single, **runs}, collection.qrels), {}
     for condition in _conditions(options, options.fused_rows):
         fused = _fused_run(options, condition, folds, judged)

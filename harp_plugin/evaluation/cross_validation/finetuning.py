@@ -123,7 +123,10 @@ class Finetuning:
         fold = Fold(1, (), (), ())
         for system in self._options.model_rows:
             for fold_run in self._fold_runs(system, [fold]):
-                self._read(fold_run).data.check()
+                arguments = self._read(fold_run)
+                arguments.data.check()
+                if (kind := arguments.model.model_kind) != "cross-encoder":
+                    raise HarpError(f"model_kind {kind} cannot be cross-validated: leave it out")
 
     def check_training_queries(self, folds: Sequence[Fold]) -> dict[str, list[TrainingQueries]]:
         """Check that every fold has as many queries to learn from as are asked for.

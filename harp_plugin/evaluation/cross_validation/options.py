@@ -104,9 +104,9 @@ class CrossValidationOptions(ExperimentOptions):
 
     def _check_numbers(self) -> None:
         least = 3 if self.grid else 2
-        if (len(self.fold_files) if self.fold_files else self.folds) < least:
+        if (self.folds if self.fold_files is None else len(self.fold_files)) < least:
             why = "training, validation and held-out" if self.grid else "training and held-out"
-            raise HarpError(f"folds are fewer than {least}: queries are needed for {why}")
+            raise HarpError(f"folds are fewer than {least}: name more, for {why} queries")
         for name, values in (("seeds", self.seeds), ("train_queries", self.query_counts)):
             if not values or len(set(values)) < len(values):
                 raise HarpError(f"{name} is {getattr(self, name)}: name at least one, each once")

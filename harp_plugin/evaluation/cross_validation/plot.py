@@ -19,6 +19,7 @@ _STYLE: dict[Any, Any] = {
     "axes.spines.right": False,
     "svg.hashsalt": "harp",
     "svg.fonttype": "none",
+    "text.parse_math": False,
 }
 
 

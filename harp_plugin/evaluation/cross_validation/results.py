@@ -13,6 +13,10 @@ from ..results import star_note, starred, text_blocks
 __all__ = ["CrossValidation", "over_seeds"]
 
 _ByRow = dict[str, dict[str, float]]
+_SIGNS = {"\\": "backslash", "^": "asciicircum", "~": "asciitilde", "<": "less", ">": "greater"}
+_LATEX = {ord(sign): rf"\text{name}{{}}" for sign, name in _SIGNS.items()}
+_LATEX |= {ord(sign): rf"\{sign}" for sign in "&%$#_{}"}
+"""Characters with a meaning in LaTeX, and how it prints them."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +83,7 @@ class CrossValidation:
             for count in self.counts
         }
         frame = pd.DataFrame(cells, index=self.rows)
-        caption = f"{self.title}. {star_note(self.baseline, self.correction)}".replace("_", r"\_")
+        caption = f"{self.title}. {star_note(self.baseline, self.correction)}".translate(_LATEX)
         return frame.to_latex(escape=True, multicolumn_format="c", caption=caption)
 
     def by_count(self, measure: str) -> _ByRow:

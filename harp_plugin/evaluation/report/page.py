@@ -36,6 +36,7 @@ def render(
     rows = rows_of(results)
     measures = list(rows[0]["means"])
     measure = measures[0]
+    most = max(row["means"][measure] for row in rows)
     others = {row: means[measure] for row, means in results.means.items()}
     del others[results.baseline]
     system = max(others, key=others.__getitem__, default=None)
@@ -50,7 +51,7 @@ def render(
         star=star_note(results.baseline, results.correction),
         highest=max(
             row["means"][measure]
-            + (row["differences"][measure]["half_width"] if row["differences"] else 0)
+            + (min(most, row["differences"][measure]["half_width"]) if row["differences"] else 0)
             for row in rows
         )
         or 1,

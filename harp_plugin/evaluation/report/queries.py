@@ -13,6 +13,7 @@ from ..results import Results
 __all__ = ["changed_queries"]
 
 _MOST_CHARACTERS = 400
+_NO_TEXT = "(not in this collection)"
 
 
 def changed_queries(
@@ -55,11 +56,11 @@ def changed_queries(
         run = runs[name]
         best = run[(run["qid"] == qid) & (run["rank"] < depth)].sort_values("rank")
         docnos = best["docno"].tolist()
-        texts = collection.texts(docnos)
+        texts = collection.existing_texts(docnos)
         return [
             {
                 "docno": docno,
-                "text": _shortened(queries[qid], texts[docno]),
+                "text": _shortened(queries[qid], texts.get(docno, _NO_TEXT)),
                 "is_relevant": (qid, docno) in relevant,
             }
             for docno in docnos

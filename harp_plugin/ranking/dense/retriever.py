@@ -14,6 +14,7 @@ import pyterrier as pt
 
 from ...errors import HarpError
 from ...options import Count, checked
+from ...work.writing import whole
 from ..base import LazyTransformer
 from ..frames import rerank_frame, result_frame, with_cutoff
 from ..texts import column_texts
@@ -227,9 +228,8 @@ def _keep_graph(retriever: Any, folder: Path) -> None:
     _, neighbours, construction = retriever.index_spec
     path = folder / f"hnsw_n-{neighbours}_ef-{construction}.faiss"
     if not path.exists():
-        temporary = path.with_suffix(".new")
-        faiss.write_index(retriever.faiss_index, str(temporary))
-        temporary.replace(path)
+        with whole(path) as temporary:
+            faiss.write_index(retriever.faiss_index, str(temporary))
 
 
 def _search(retriever: pt.Transformer, queries: pd.DataFrame) -> pd.DataFrame:

@@ -4,6 +4,7 @@ import json
 import shutil
 import sys
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import ir_datasets
@@ -13,7 +14,7 @@ import pytest
 from safetensors.torch import load_file, save_file
 from scipy.stats import ttest_rel
 from statsmodels.stats.multitest import multipletests
-from training.judged_data import register, write_run
+from training.judged_data import QRELS, register, write_run
 
 from harp_plugin import HarpReranker
 from harp_plugin.cli import main
@@ -21,6 +22,7 @@ from harp_plugin.collections.dataset import JudgedDataset
 from harp_plugin.collections.judged_queries import few_shot_order
 from harp_plugin.errors import HarpError
 from harp_plugin.evaluation.cross_validation import cross_validate, experiment, fold_runs
+from harp_plugin.evaluation.cross_validation.plot import draw
 from harp_plugin.evaluation.results import measure_runs
 from harp_plugin.evaluation.runs import read_run
 from harp_plugin.ranking.fusion import fuse
@@ -190,7 +192,9 @@ def test_other_judgments_make_other_models(make, tmp_path, tiny_bert):
     qrels = tmp_path / name / "qrels.txt"
     lines = qrels.read_text().splitlines()
     qrels.write_text("\n".join(line[:-1] + ("0" if line.endswith("2") else "1") for line in lines))
-    with pytest.raises(HarpError, match=r"made from other settings \(data: .*give --overwrite"):
+    with pytest.raises(
+        HarpError, match=r"made from other settings \(judgments: .*give --overwrite"
+    ):
         cross_validate(make(tmp_path / "out", **asked))
     again = cross_validate(make(tmp_path / "out", **asked, overwrite=True))
     assert again.per_query["all"]["fast"] != first.per_query["all"]["fast"]
@@ -215,6 +219,18 @@ def test_the_table_and_the_plot(done):
     assert all(f">{text}</text>" in svg for text in ("slow", "fast", "first stage", "nDCG@10", "2"))
     assert ">all (5–6)</text>" in svg
     assert (done.path / "plot.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_caption_prints_what_is_written(done):
+    latex = replace(done, title=r"harp:~/50%_off\a&b#1, {$x^2$}").latex
+    caption = r"harp:\textasciitilde{}/50\%\_off\textbackslash{}a\&b\#1, "
+    caption += r"\{\$x\textasciicircum{}2\$\}. * p \textless{} 0.05 against slow"
+    assert f"\\caption{{{caption} (paired t-test)}}" in latex
+
+
+def test_the_plot_prints_what_is_written(done):
+    title = "a_$_$"
+    assert f">{title}. *" in draw(replace(done, title=title), "svg").decode()
 
 
 class Stopped(BaseException):
@@ -398,6 +414,11 @@ def test_an_ensemble_is_the_mean_of_its_checkpoints_scores(make, tmp_path, tiny_
         ({"measures": ["MAPP"]}, "unknown measure 'MAPP'"),
         ({"fold_files": ["no-1", "no-2"]}, "cannot read .*no-1"),
         ({"fields": ["body"]}, "have no text field 'body'"),
+        (
+            {"finetuning": {**FINETUNING, "model_kind": "bi-encoder"}},
+            "model_kind bi-encoder cannot be",
+        ),
+        ({"fusions": {"f": {"of": ["slow", "fast"], "measure": "MAPP"}}}, "unknown measure 'MAPP'"),
     ],
 )
 def test_what_is_wrong_is_told_before_anything_is_trained(
@@ -408,6 +429,26 @@ def test_what_is_wrong_is_told_before_anything_is_trained(
         cross_validate(make(tmp_path, **changes))
     assert "\n" not in str(raised.value)
     assert calls == [] and not (tmp_path / "results.json").exists()
+
+
+def test_a_bad_run_of_a_further_first_stage_is_told_before_anything_is_trained(
+    make, tmp_path, count_trainings
+):
+    calls = count_trainings()
+    (tmp_path / "bad.run").write_text("q1 Q0 d1 1 high x\n")
+    with pytest.raises(HarpError, match=r"bad\.run, line 1: score 'high' is not a number"):
+        cross_validate(make(tmp_path / "out", first_stages={"bad": str(tmp_path / "bad.run")}))
+    assert calls == []
+
+
+def test_judgments_that_differ_are_told_before_anything_is_trained(
+    make, judged, tmp_path, count_trainings
+):
+    calls = count_trainings()
+    name = register(tmp_path, qrels=[*QRELS, ("q1", "d11", 3)])
+    with pytest.raises(HarpError, match=f"{name}: query q1: document d11 is judged 0 and 3: keep"):
+        cross_validate(make(tmp_path / "out", dataset=name))
+    assert calls == []
 
 
 def test_an_untrained_head_is_measured_only_when_asked(make, tmp_path, tiny_bert):

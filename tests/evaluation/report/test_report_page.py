@@ -93,6 +93,18 @@ def test_a_system_against_itself_wins_and_loses_nothing(evaluated):
     assert changed_queries(results, runs, evaluated.collection, "the same", "RR@10") == ([], [])
 
 
+def test_a_document_that_the_collection_lacks_is_shown_by_its_name(evaluated):
+    """A run of a file may list it, if nothing reads its text before."""
+    unknown = {evaluated.runs["BM25"]["docno"][0]: "LA-1"}
+    runs = {name: run.replace({"docno": unknown}) for name, run in evaluated.runs.items()}
+    most = {"most": 56, "depth": 10}
+    compared = "at random", "RR@10"
+    won, lost = changed_queries(evaluated.results, runs, evaluated.collection, *compared, **most)
+    shown = [d for query in won + lost for d in query["first"] + query["second"]]
+    lacking = {d["docno"] for d in shown if d["text"] == "(not in this collection)"}
+    assert lacking == {"LA-1"} and len(shown) > 100
+
+
 class Tags(HTMLParser):
     """Collects the tags and texts of a page."""
 
@@ -119,6 +131,26 @@ def test_the_page(evaluated):
     assert sum(tag == "rect" for tag, _ in seen.tags) == 3
     assert not [a for _, a in seen.tags if a.keys() & {"src", "href", "onclick"}]
     assert page == render(results, evaluated.runs, evaluated.collection, {})
+
+
+def bars(page):
+    """The widths of bars, and the ends of lines."""
+    tags = Tags(page.partition('id="bars"')[2].partition("<h2")[0]).tags
+    widths = [float(attributes["width"]) for tag, attributes in tags if tag == "rect"]
+    return widths, [(float(a["x1"]), float(a["x2"])) for tag, a in tags if tag == "line"]
+
+
+def test_bars_are_seen_where_an_interval_is_wide(evaluated):
+    """One group has all queries but one, so that the interval of 95 % has hardly an end."""
+    results = evaluated.results
+    first, *others = results.per_query["BM25"]["RR@10"]
+    one_group = replace(results, groups=dict.fromkeys(others, 1) | {first: 2})
+    assert rows_of(one_group)[1]["differences"]["RR@10"]["half_width"] > 100
+    means = [values["RR@10"] for values in results.means.values()]
+    widths, lines = bars(render(one_group, evaluated.runs, evaluated.collection, {}))
+    assert max(widths) >= 200
+    assert widths == pytest.approx([max(widths) * mean / max(means) for mean in means], abs=0.1)
+    assert all(210 <= start <= end <= 620 for start, end in lines)
 
 
 def test_what_a_learned_ranker_looks_at(evaluated):

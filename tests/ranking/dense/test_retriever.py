@@ -4,6 +4,8 @@ import json
 import pickle
 import shutil
 import tarfile
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
 
 import numpy as np
 import pandas as pd
@@ -259,6 +261,28 @@ def test_a_graph_is_opened_again(index):
     pytest.importorskip("faiss")
     first, again = (HarpRetriever(index, algorithm="hnsw").transform(TOPICS) for _ in range(2))
     pd.testing.assert_frame_equal(first, again)
+
+
+def test_two_searches_at_once_keep_one_graph(index, tmp_path, monkeypatch):
+    """Both write it before either has finished."""
+    faiss = pytest.importorskip("faiss")
+    shutil.copytree(index, tmp_path / "copy")
+    path = tmp_path / "copy" / "hnsw_n-32_ef-40.faiss"
+    path.unlink(missing_ok=True)
+    both, write = Barrier(2, timeout=60), faiss.write_index
+
+    def write_together(*arguments):
+        both.wait()
+        write(*arguments)
+        both.wait()
+
+    monkeypatch.setattr(faiss, "write_index", write_together)
+    retrievers = [HarpRetriever(tmp_path / "copy", algorithm="hnsw") for _ in range(2)]
+    with ThreadPoolExecutor(2) as pool:
+        first, second = pool.map(lambda retriever: retriever.transform(TOPICS), retrievers)
+    pd.testing.assert_frame_equal(first, second)
+    assert [file.name for file in (tmp_path / "copy").glob("hnsw*")] == [path.name]
+    assert faiss.read_index(str(path)).ntotal == 1200
 
 
 def test_a_graph_without_vectors_is_made_again(index, tmp_path):
