@@ -152,6 +152,7 @@ def test_index_terms(tmp_path):
         "array.md": ("Array", ["arrays [C++], multidimensional", "matrices", "C2065"]),
         "list.md": ("List", ["linked lists", "matrices", "lists [C++]"]),
         "loop.md": ("Loop", ["repeating statements"]),
+        "cpp.md": ("C++", ["C++", "C"]),
     }
     for name, (title, terms) in pages.items():
         front = f"title: {title}\nhelpviewer_keywords: {json.dumps(terms)}\n"
@@ -165,11 +166,12 @@ def test_index_terms(tmp_path):
         "matrices": 2,
         "linked lists": 1,
         "repeating statements": 1,
+        "C": 1,
     }
     drops = json.loads((folder / "manifest.json").read_text())["drops"]
     assert drops == {
         "index term that is an identifier": 1,
-        "index term that is the title of its page": 1,
+        "index term that is the title of its page": 2,
     }
 
 
