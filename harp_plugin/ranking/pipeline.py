@@ -174,6 +174,8 @@ class HarpPipeline(ComparedTransformer, pt.Artifact):
             _check_models(path, record["models"])
             versions = Provenance({}, record["versions"])
             changed = Provenance({}, _versions()).version_difference(versions)
+        except HarpError:
+            raise
         except (AttributeError, KeyError, RecursionError, TypeError, ValueError) as error:
             raise HarpError(
                 f"{path} is damaged ({type(error).__name__}): save the pipeline again"
