@@ -65,7 +65,10 @@ OWN_WORDS = 72
 SNIPPET_WORDS = 30
 """How many words a snippet has."""
 _PREFIX = 5
-_INSIDE = regex.compile(r"[\p{L}\p{N}](?:.*[\p{L}\p{M}\p{N}])?", regex.DOTALL)
+_INSIDE = regex.compile(
+    r"(?:(?<!\.)\.(?=\p{L}))?[\p{L}\p{N}](?:.*(?:[\p{L}\p{M}\p{N}]|(?<=\p{L})(?:\+\+|#)))?",
+    regex.DOTALL,
+)
 _SPACE = re.compile(r"\s+")
 _ENTITY = re.compile(r"&(?:#\d+|#[xX][0-9a-fA-F]+|[a-zA-Z][a-zA-Z0-9]*);")
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -97,7 +100,7 @@ def normalize_anchor(text: str) -> str:
     """Normalize an anchor text, so that two spellings of the same anchor compare equal.
 
     The result is in Unicode NFKC and lower case, with single spaces and without punctuation at
-    either end.
+    either end, but for the signs of names such as ``C++``, ``C#`` and ``.NET``.
     """
     text = _SPACE.sub(" ", unicodedata.normalize("NFKC", text)).lower().strip()
     inside = _INSIDE.search(text)

@@ -24,7 +24,6 @@ __all__ = [
     "QueryResults",
     "Run",
     "ScoredDocument",
-    "count_lines",
     "is_stream",
     "results_by_query",
     "run_lines",
@@ -36,6 +35,7 @@ _STREAMS = ("/dev/stdin", "/dev/fd/", "/proc/self/fd/")
 _SCORE = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _UNREADABLE = (OSError, EOFError, ValueError, zlib.error)
 _UNSORTED = 200
+_GZIP = b"\x1f\x8b"
 
 
 class ScoredDocument(NamedTuple):
@@ -49,7 +49,7 @@ class ScoredDocument(NamedTuple):
 def run_lines(
     path: str | Path, queries: Container[str] | None = None, collection: str = ""
 ) -> Iterator[ScoredDocument]:
-    """Stream the lines of a run, plain or ``.gz``; empty ones are passed over.
+    """Stream the lines of a run, plain or packed by gzip; empty ones are passed over.
 
     Args:
         path: a file, ``/dev/stdin``, or what a shell's process substitution names.
@@ -88,15 +88,6 @@ def run_lines(
 def is_stream(path: str | Path) -> bool:
     """Return whether this is read only once: standard input, or another process's output."""
     return str(path).startswith(_STREAMS)
-
-
-def count_lines(path: str | Path) -> int | None:
-    """Count the lines of a run; None for what can be read only once.
-
-    Raises:
-        HarpError: it cannot be read.
-    """
-    return None if is_stream(path) else sum(1 for _ in _lines(path))
 
 
 class Run:
@@ -227,12 +218,12 @@ def _opened(path: str | Path) -> Iterator[IO[bytes]]:
     Raises:
         HarpError: it is neither a file nor a stream, or reading fails within the block.
     """
-    opened = gzip.open if str(path).endswith(".gz") else open
     try:
         if not is_stream(path) and not stat.S_ISREG(Path(path).stat().st_mode):
             raise HarpError(f"run {path} is not a file: name one, or - for standard input")
-        with opened(path, "rb") as file:
-            yield cast(IO[bytes], file)
+        with Path(path).open("rb") as file:
+            is_packed = file.peek(2).startswith(_GZIP)
+            yield cast(IO[bytes], gzip.GzipFile(fileobj=file)) if is_packed else file
     except _UNREADABLE as error:
         reason = getattr(error, "strerror", None) or error
         raise HarpError(f"cannot read run {path}: {reason}: name a TREC run") from error

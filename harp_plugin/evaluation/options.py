@@ -231,10 +231,7 @@ class ExperimentOptions(ScoringOptions, Overwriting, Progress):
     @property
     def settings(self) -> dict[str, Any]:
         """The options that decide the results."""
-        # Records from before this option have no value of it.
-        unset = {"tuning_queries"} if self.tuning_queries is None else set()
-        left_out = _WITHOUT_EFFECT | unset
-        return {k: value for k, value in asdict(self).items() if k not in left_out}
+        return {k: value for k, value in asdict(self).items() if k not in _WITHOUT_EFFECT}
 
     @property
     def recorded(self) -> dict[str, Any]:

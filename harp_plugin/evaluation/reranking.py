@@ -20,7 +20,7 @@ import pandas as pd
 from tqdm.auto import tqdm
 
 from ..collections.dataset import Dataset
-from ..collections.run import QueryResults, count_lines, is_stream, results_by_query, run_lines
+from ..collections.run import QueryResults, is_stream, results_by_query, run_lines
 from ..errors import HarpError
 from ..models.loading import choose_device, model_fingerprint
 from ..options import option_types
@@ -57,8 +57,8 @@ def rerank(run: str, options: RerankOptions) -> Path | None:
     did not write, is not replaced.
 
     Args:
-        run: a TREC run of any engine, plain or ``.gz``, in which the lines of a query follow each
-            other; or ``-`` for standard input.
+        run: a TREC run of any engine, plain or packed by gzip, in which the lines of a query follow
+            each other; or ``-`` for standard input.
         options: the model, the dataset, and where to write.
 
     Returns:
@@ -71,7 +71,7 @@ def rerank(run: str, options: RerankOptions) -> Path | None:
     output = _output(run, options.output)
     if output is None:
         source = "/dev/stdin" if run == _STDIN else run
-        _rerank(source, count_lines(source), options, partial(print, end="", flush=True))
+        _rerank(source, _count(source, options), options, partial(print, end="", flush=True))
         return None
     with one_writer(output.parent, output.name):
         remove_temporary_of(output)
@@ -88,7 +88,7 @@ def rerank(run: str, options: RerankOptions) -> Path | None:
 def _write_file(run: str, output: Path, options: RerankOptions) -> None:
     """Append whole queries to the part, and copy it to its final name."""
     rules = OverwriteRules(options.overwrite, options.accept_other_versions, output="--output")
-    count = count_lines(run)
+    count = _count(run, options)
     made_from = Provenance(_settings(run, options), scoring_versions())
     finished = Artifact(output, "run", made_from, rules, is_file=True)
     path = output.with_name(f"{output.name}.part")
@@ -113,6 +113,18 @@ def _write_file(run: str, output: Path, options: RerankOptions) -> None:
     part.clear()
 
 
+def _count(run: str, options: RerankOptions) -> int | None:
+    """Read a run to its end before it is scored, and count its results; None for a stream."""
+    if is_stream(run):
+        return None
+    return sum(query.lines for query in _results(run, Dataset(options.dataset).queries(), options))
+
+
+def _results(run: str, texts: dict[str, str], options: RerankOptions) -> Iterator[QueryResults]:
+    lines = run_lines(run, texts, f"dataset {options.dataset}")
+    return results_by_query(lines, f"run {run}", options.depth)
+
+
 def _rerank(
     run: str,
     count: int | None,
@@ -124,14 +136,13 @@ def _rerank(
 
     Args:
         run: path of the run.
-        count: the number of its lines; None if it is not known.
+        count: the number of its results; None if it is not known.
         options: the model and the dataset.
         write: writes all lines of a few queries.
         written: the lines of the queries that an earlier start has reranked.
     """
     texts = Dataset(options.dataset).queries()
-    lines = run_lines(run, texts, f"dataset {options.dataset}")
-    queries = results_by_query(lines, f"run {run}", options.depth)
+    queries = _results(run, texts, options)
     with tqdm(total=count, desc="rerank", unit="line", disable=options.quiet) as bar:
         if written is not None:
             queries = _unwritten(queries, written, bar)
@@ -210,8 +221,8 @@ def _output(run: str, named: str | None) -> Path | None:
         return None
     if named is not None:
         return Path(named).expanduser()
-    if run == _STDIN:
-        raise HarpError("a run from standard input has no name: add --output")
+    if run == _STDIN or is_stream(run):
+        raise HarpError("a run from standard input or another process has no name: add --output")
     path = Path(run)
     stem = re.sub(r"(\.(run|trec|res|txt))?(\.gz)?$", "", path.name)
     return path.with_name(f"{stem}.reranked.run.gz")

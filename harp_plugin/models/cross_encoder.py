@@ -204,7 +204,7 @@ class TrainableCrossEncoder(TrainableModel):
         if new_weights:
             parts = ", ".join(sorted({weight.partition(".")[0] for weight in new_weights}))
             logger.info(
-                "%s lacks weights of %s: they are drawn at random, with seed %d", name, parts, seed
+                "%s lacks fitting weights of %s: drawn at random, with seed %d", name, parts, seed
             )
         return cls(scorer, language_model, new_weights)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
@@ -52,6 +52,8 @@ _OF_PIPELINES = (PIPELINE, "pt_meta.json")
 """What `HarpPipeline` writes into the folder of a model, and PyTerrier where it is shared."""
 _CONFIG = "model", "config.json"
 """Path of a model's configuration in the folder of its package."""
+_CONFIGS = ("tokenizer_config.json", "config.json")
+"""One of these is in the folder of a tokenizer, and the last one in that of a model."""
 _ATTENTIONS = (None, "eager", "sdpa")
 _ALIGNMENT = 64
 """Bytes, as torch aligns the memory that it allocates."""
@@ -73,12 +75,16 @@ def resolve_model(name: str) -> str:
         return _model_in_package(name.removeprefix(PACKAGE_PREFIX))
     path = Path(local_path(name)).expanduser()
     if path.is_dir():
-        if not (path / "config.json").is_file():
-            raise HarpError(f"no model in {name}: it has no config.json; name a checkpoint folder")
+        _check_has_config(path, _CONFIGS)
         return str(path)
     if name.startswith((".", "/", "~")) or name.count("/") > 1 or path.exists():
         raise HarpError(f"no model at {name}: check the path, or name a model of the hub")
     return name
+
+
+def _check_has_config(folder: Path, names: Sequence[str]) -> None:
+    if not any((folder / name).is_file() for name in names):
+        raise HarpError(f"no model in {folder}: it has no {names[-1]}; name a checkpoint folder")
 
 
 def _model_in_package(package: str) -> str:
@@ -141,6 +147,7 @@ def load_pretrained(auto_class, name: str, **options):
     source = resolve_model(name)
     if Path(source).is_dir():
         check_model_folder(Path(source))
+        _check_has_config(Path(source), _CONFIGS[auto_class.__name__ != "AutoTokenizer" :])
     options["trust_remote_code"] = False
     has_weights = auto_class.__name__.startswith("AutoModel")
     if has_weights:

@@ -12,7 +12,7 @@ from ..work.writing import write_text
 from .loading import POOLING
 from .pooling import DECODER, POOLINGS
 
-__all__ = ["SentenceEncoderFiles"]
+__all__ = ["SentenceEncoderFiles", "has_default_prompt"]
 
 Settings = dict[str, Any]
 _MODULES = "modules.json"
@@ -116,6 +116,11 @@ class SentenceEncoderFiles:
         _write(folder / _SETTINGS, {"prompts": prompts, "similarity_fn_name": similarity})
         most = self.longest or longest
         _write(folder / _INPUT, {"max_seq_length": most, "do_lower_case": False})
+
+
+def has_default_prompt(name: str) -> bool:
+    """Return whether sentence-transformers puts a text before others, where none is asked for."""
+    return bool((_read(name, _SETTINGS) or {}).get("default_prompt_name"))
 
 
 def _is_plain(inputs: Settings, pooling: Settings, settings: Settings) -> bool:

@@ -23,7 +23,7 @@ from ..errors import HarpError
 from ..work.artifact import Artifact, Provenance
 from ..work.provenance import INDEX_RULES, package_versions
 from .base import LazyTransformer
-from .frames import check_frame
+from .frames import check_frame, check_queries
 from .terms import ANALYSIS, STEMMER, STOP_WORDS, plain
 from .texts import Documents, column_texts
 
@@ -103,13 +103,14 @@ class Bm25(LazyTransformer):
         """Retrieve for each query.
 
         Raises:
-            HarpError: a query is no text, which the message names by its qid, or the index cannot
-                be made.
+            HarpError: a query is no text, which the message names by its qid, a qid is there twice,
+                or the index cannot be made.
         """
         pt.validate.query_frame(inp, extra_columns=["query"], context=self)
         if inp.empty:
             return inp.assign(docno="", score=0.0, rank=0)
         check_frame(inp)
+        check_queries(inp)
         key = self.artifact.path, self.algorithm
         retriever = self._make_once("retriever", key, self._new_retriever)
         retriever.num_results = self.depth

@@ -15,6 +15,7 @@ from ..errors import HarpError
 __all__ = [
     "best",
     "check_frame",
+    "check_queries",
     "first_stage_order",
     "rerank_frame",
     "result_frame",
@@ -52,6 +53,19 @@ def check_frame(frame: pd.DataFrame) -> None:
                 f"row {row} has the {name} {value!r:.40}, which is no number: give numbers, or "
                 f"drop the column {name!r}"
             )
+
+
+def check_queries(frame: pd.DataFrame) -> None:
+    """Check that a frame has each query once, so that each has one ranking.
+
+    Raises:
+        HarpError: a qid is there twice.
+    """
+    if (row := _first(frame["qid"].duplicated())) is not None:
+        raise HarpError(
+            f"row {row} has the qid {frame['qid'].iloc[row]!r:.80} of a row before it: give each "
+            "query its own, or keep one row"
+        )
 
 
 def _first(rows: pd.Series) -> int | None:

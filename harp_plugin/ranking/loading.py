@@ -7,9 +7,10 @@ from torch import Tensor, nn
 from transformers import AutoModelForSequenceClassification, PreTrainedModel
 
 from ..errors import HarpError
-from ..models.loading import load_pretrained, without_notices
+from ..models.loading import load_pretrained, resolve_model, without_notices
 from ..models.packing.encoder import BERT_LIKE
 from ..models.packing.products import has_onednn
+from ..models.sentence_encoder import has_default_prompt
 
 __all__ = ["PrepackedLinear", "can_prepack", "check_logits", "load_cross_encoder", "prepack"]
 
@@ -25,8 +26,8 @@ def load_cross_encoder(
     does not change.
 
     Raises:
-        HarpError: the checkpoint is missing or damaged, has more than two labels, or lacks trained
-            weights (such as the head) and ``allow_untrained`` is false.
+        HarpError: the checkpoint is missing or damaged, has more than two labels or a default
+            prompt, or lacks trained weights (such as the head) and ``allow_untrained`` is false.
     """
     with without_notices(), torch.random.fork_rng(devices=[]):
         torch.random.default_generator.manual_seed(seed)
@@ -43,6 +44,11 @@ def load_cross_encoder(
             " random; name a trained reranker, or set allow_untrained to measure that"
         )
     check_logits(model, name)
+    if has_default_prompt(resolve_model(name)):
+        raise HarpError(
+            f"the default prompt of model {name} is not read: write it into the queries, and take "
+            "default_prompt_name out of config_sentence_transformers.json"
+        )
     model = model.to(device).eval()
     if device.type == "cpu" and can_prepack(model.dtype):
         prepack(model.base_model)

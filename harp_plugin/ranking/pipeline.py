@@ -10,18 +10,16 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from os import PathLike
 from pathlib import Path, PurePosixPath
 from pkgutil import resolve_name
-from typing import Annotated, Any
+from typing import Any
 
 import pandas as pd
 import pyterrier as pt
-from annotated_types import Len
 from pyterrier._ops import FeatureUnion
 
 from ..collections.dataset import Dataset
 from ..collections.datasets import DOCUMENTS, PREFIX, SPLITS
 from ..errors import HarpError, folded
-from ..models.loading import PIPELINE, model_fingerprint
-from ..options import checked
+from ..models.loading import PIPELINE
 from ..registry import Registry
 from ..work.artifact import MANIFEST, Artifact
 from ..work.provenance import Provenance, package_versions, scoring_versions
@@ -45,21 +43,6 @@ _OF_MACHINES = ("device", "batch_tokens", "batch_size", "verbose", "quiet")
 _DATASETS = ("dataset", "collection")
 _INDEX_PATHS = ("folder", "index_dir")
 _PATHS = ("index", *_INDEX_PATHS)
-_NEEDED: dict[str, Any] = {
-    "pipeline": dict[str, Any],
-    "models": dict[str, str],
-    "versions": dict[str, str],
-}
-_SCHEMA: dict[str, Any] = {
-    _KIND: str,
-    _PATH: str,
-    _DATASET: str,
-    _FIELDS: list[str],
-    _MAPPING: list[Annotated[list[Any], Len(2, 2)]],
-    **dict.fromkeys(_OPERATORS, Annotated[list[dict[str, Any]], Len(1)]),
-}
-"""What a file must have, and the types of keys with a meaning, wherever they stand."""
-_MOST_LEVELS = 100
 
 logger = logging.getLogger(__name__)
 
@@ -186,12 +169,18 @@ class HarpPipeline(ComparedTransformer, pt.Artifact):
                 f"{path} has format {record.get('format')!r:.20}, and this release reads "
                 f"{_FORMAT}: install the release that wrote it, or save the pipeline again"
             )
-        _check_types(path, record, _NEEDED)
-        _check_nested(path, record["pipeline"])
-        pipeline = _decoded(record["pipeline"], path.parent, {})
-        _check_models(path, record["models"])
-        versions = Provenance({}, record["versions"])
-        if changed := Provenance({}, _versions()).version_difference(versions):
+        try:
+            pipeline = _decoded(record["pipeline"], path.parent, {})
+            _check_models(path, record["models"])
+            versions = Provenance({}, record["versions"])
+            changed = Provenance({}, _versions()).version_difference(versions)
+        except HarpError:
+            raise
+        except (AttributeError, KeyError, RecursionError, TypeError, ValueError) as error:
+            raise HarpError(
+                f"{path} is damaged ({type(error).__name__}): save the pipeline again"
+            ) from error
+        if changed:
             logger.warning("%s was saved with other packages (%s)", path, changed)
         loaded = cls(pipeline)
         loaded.path = path.parent
@@ -256,34 +245,6 @@ def _versions() -> dict[str, str]:
     return scoring_versions() | package_versions("pyterrier", "numpy")
 
 
-def _check_types(path: Path, record: Mapping[str, Any], types: Mapping[str, Any]) -> None:
-    """Check the values of keys that a saved pipeline must have.
-
-    Raises:
-        HarpError: one is missing, or has another type; the message names it.
-    """
-    for name, kind in types.items():
-        if name not in record:
-            raise HarpError(f"{path} has no {name!r}: save the pipeline again")
-        checked(f"{path}: {name!r}", kind, record[name])
-
-
-def _check_nested(path: Path, value: Any, level: int = 0) -> None:
-    """Check the keys with a meaning in a part of a saved pipeline.
-
-    Raises:
-        HarpError: one has another type, or parts are nested too deeply.
-    """
-    if level > _MOST_LEVELS:
-        raise HarpError(f"{path} is nested more than {_MOST_LEVELS} deep: save the pipeline again")
-    if isinstance(value, dict):
-        _check_types(path, value, {name: _SCHEMA[name] for name in value if name in _SCHEMA})
-        checked(f"{path}: keys of {_MAPPING!r}", list[str], [k for k, _ in value.get(_MAPPING, ())])
-    for entry in value.values() if isinstance(value, dict) else value:
-        if isinstance(entry, dict | list):
-            _check_nested(path, entry, level + 1)
-
-
 def _fingerprint(model: str) -> str:
     """Compute a model's fingerprint, with the pooling and the further modules of an encoder."""
     from .dense.encoder import Encoder  # it imports torch
@@ -295,8 +256,7 @@ def _check_models(path: Path, models: dict[str, Any]) -> None:
     for name, fingerprint in models.items():
         folder = path.parent / name
         model = str(folder) if folder.is_dir() else name
-        # Files of before have the fingerprint without the encoder's pooling.
-        if fingerprint not in (make(model) for make in (_fingerprint, model_fingerprint)):
+        if _fingerprint(model) != fingerprint:
             raise HarpError(
                 f"model {name} is not the one that {path} was saved with: put its files back, or "
                 "save the pipeline again"

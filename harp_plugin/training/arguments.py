@@ -144,7 +144,6 @@ class PairOptions(Options):
             as {"srr": 30, "ltm": 255}. Default: a pair that is too long leaves half of max_length
             to each of its texts.
         mlm_probability: Fraction of a document's tokens that the mlm loss masks.
-        mlm_whole_words: Mask all tokens of a word, or none.
         redraw_each_epoch: Draw documents and masks again in each epoch. Else all epochs have the
             same ones.
     """
@@ -155,7 +154,6 @@ class PairOptions(Options):
     max_length: Annotated[int, Interval(ge=9, le=MOST)] = 512
     max_query_length: dict[str, int] | str | int = option(None)
     mlm_probability: Annotated[float, Interval(gt=0, lt=1)] = 0.15
-    mlm_whole_words: bool = False
     redraw_each_epoch: bool = True
 
     def __post_init__(self) -> None:

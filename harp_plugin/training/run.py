@@ -196,10 +196,7 @@ def build_trainer(
     masker = None
     if loss.needs_mlm:
         masker = TokenMasker.from_tokenizer(
-            tokenizer,
-            probability=data_args.mlm_probability,
-            seed=seed,
-            whole_words=data_args.mlm_whole_words,
+            tokenizer, probability=data_args.mlm_probability, seed=seed
         )
     collator = GroupCollator(
         model.batches(tokenizer, max_length=data_args.max_length, masker=masker),

@@ -1,10 +1,13 @@
 """Files, folders and compressions as readers see them."""
 
 import bz2
+import errno
 import gzip
 import lzma
+import os
 import random
 from collections import Counter
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -45,6 +48,37 @@ def test_a_folder_is_its_files(tmp_path):
     (tmp_path / "empty").mkdir()
     with pytest.raises(HarpError, match="no file in"):
         sources(tmp_path / "empty")
+
+
+@pytest.mark.parametrize("closed", ["pages", "pages/sub", "pages/.git"])
+def test_a_folder_that_may_not_be_read(tmp_path, monkeypatch, closed):
+    """Its pages are not left out; a hidden folder is passed over. Root may read all folders."""
+    (tmp_path / "pages" / "sub").mkdir(parents=True)
+    (tmp_path / "pages" / ".git").mkdir()
+    write_dump(tmp_path / "pages" / "a.xml", PAGES)
+    scandir, folder = os.scandir, str(tmp_path / closed)
+
+    def limited(path):
+        if os.fspath(path) == folder:
+            raise PermissionError(errno.EACCES, "Permission denied", folder)
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", limited)
+    if closed == "pages/.git":
+        assert [file.name for file in sources(tmp_path / "pages")] == ["a.xml"]
+        return
+    with pytest.raises(HarpError, match=rf"folder {folder} cannot be read .*: change its perm"):
+        sources(tmp_path / "pages")
+
+
+def test_a_file_that_may_not_be_read(tmp_path, monkeypatch):
+    def refused(*_):
+        raise PermissionError(errno.EACCES, "Permission denied", "a.xml")
+
+    write_dump(tmp_path / "a.xml", PAGES)
+    monkeypatch.setattr(Path, "open", refused)
+    with pytest.raises(HarpError, match=r"a\.xml may not be read: change its permissions"):
+        next(Source("a.xml", tmp_path / "a.xml").lines())
 
 
 def test_lines(tmp_path, monkeypatch):

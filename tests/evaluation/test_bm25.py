@@ -223,3 +223,9 @@ def test_a_column_that_is_there_twice_is_named(bm25):
     frame = topics("index", "engine", "words")
     with pytest.raises(HarpError, match="'query' is there twice"):
         bm25.transform(pd.concat([frame, frame[["query"]]], axis=1))
+
+
+def test_a_qid_that_is_there_twice_is_named(bm25):
+    queries = pd.DataFrame({"qid": ["q", "q"], "query": ["apple", "pear"]})
+    with pytest.raises(HarpError, match="row 1 has the qid 'q' of a row before it: give each"):
+        bm25.transform(queries)

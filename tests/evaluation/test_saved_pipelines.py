@@ -4,7 +4,6 @@ import json
 import re
 import shutil
 import tarfile
-from functools import reduce
 from pkgutil import resolve_name
 
 import pandas as pd
@@ -20,7 +19,6 @@ from harp_plugin.commands.index import IndexOptions, index
 from harp_plugin.errors import HarpError
 from harp_plugin.evaluation import EvaluationOptions, evaluate
 from harp_plugin.evaluation.runs import read_run
-from harp_plugin.models.loading import model_fingerprint
 from harp_plugin.ranking.bm25 import Bm25
 from harp_plugin.ranking.dense import DenseCosine, HarpRetriever
 from harp_plugin.ranking.fielded import FieldedBm25, FieldedIndex, LexicalFeatures
@@ -118,15 +116,12 @@ def test_a_model_that_has_changed_is_refused(pipeline, tmp_path):
 def test_a_cosine_whose_pooling_has_changed_is_refused(tiny_bert, tmp_path):
     modules = [Transformer(str(tiny_bert)), Pooling(32, pooling_mode="mean")]
     SentenceTransformer(modules=modules, device="cpu").save(str(tmp_path / "encoder"))
-    path = HarpPipeline(DenseCosine(tmp_path / "encoder")).save(tmp_path / "saved")
+    HarpPipeline(DenseCosine(tmp_path / "encoder")).save(tmp_path / "saved")
     HarpPipeline.load(tmp_path / "saved")
     config = tmp_path / "encoder" / "1_Pooling" / "config.json"
     config.write_text(json.dumps({**json.loads(config.read_text()), "pooling_mode": "cls"}))
     with pytest.raises(HarpError, match=r"model \.\./encoder is not the one that .* saved with"):
         HarpPipeline.load(tmp_path / "saved")
-    models = {"../encoder": model_fingerprint(str(tmp_path / "encoder"))}
-    write_record(path, read_record(path) | {"models": models})  # as files of before have it
-    HarpPipeline.load(tmp_path / "saved")
 
 
 def test_an_index_that_is_missing_is_named(pipeline, tmp_path):
@@ -168,38 +163,34 @@ def test_damaged_files_and_those_of_others_are_refused(pipeline, tmp_path):
 
 
 STEP = {"$kind": "cutoff", "k": 3}
+AGAIN = "is damaged ({}): save the pipeline again"
 DAMAGES = {
-    "no pipeline": ({"pipeline": None}, "has no 'pipeline': save the pipeline again"),
-    "no models": ({"models": None}, "has no 'models': save the pipeline again"),
-    "models are a list": ({"models": []}, "'models' is []: it must be an object"),
-    "versions are a list": ({"versions": []}, "'versions' is []: it must be an object"),
-    "a version is a number": ({"versions": {"torch": 2}}, "'versions' is {'torch': 2}: it must"),
-    "the pipeline is a text": ({"pipeline": "bm25"}, "'pipeline' is 'bm25': it must be an object"),
-    "no steps": ({"pipeline": {"$steps": []}}, r"'$steps' is []: it must be a list, each an obj"),
-    "steps are a text": ({"pipeline": {"$steps": "a"}}, "'$steps' is 'a': it must be a list"),
-    "a step is a text": ({"pipeline": {"$steps": ["a"]}}, "'$steps' is ['a']: it must be a list"),
-    "deep steps": (
-        {"pipeline": reduce(lambda inner, _: {"$steps": [inner, STEP]}, range(300), STEP)},
-        "is nested more than 100 deep",
-    ),
+    "no pipeline": ({"pipeline": None}, AGAIN.format("KeyError")),
+    "no models": ({"models": None}, AGAIN.format("KeyError")),
+    "models are a list": ({"models": []}, AGAIN.format("AttributeError")),
+    "versions are a number": ({"versions": 3}, AGAIN.format("TypeError")),
+    "the pipeline is a text": ({"pipeline": "bm25"}, "'bm25' is not a pipeline"),
+    "no steps": ({"pipeline": {"$steps": []}}, "part '$steps' of the pipeline cannot be made"),
+    "steps are a text": ({"pipeline": {"$steps": "a"}}, "part '$steps' of the pipeline cannot"),
+    "a step is a text": ({"pipeline": {"$steps": ["a"]}}, "part '$steps' of the pipeline cannot"),
     "a path is a number": (
         {"pipeline": {"$kind": "bm25", "index_dir": {"$path": 3}}},
-        "'$path' is 3: it must be a text",
+        AGAIN.format("TypeError"),
     ),
     "a dataset is a number": (
         {"pipeline": {"$kind": "bm25", "dataset": {"$dataset": 3}}},
-        "'$dataset' is 3: it must be a text",
+        AGAIN.format("AttributeError"),
     ),
     "a mapping without pairs": (
         {"pipeline": {"$kind": "fusion", "systems": {"$mapping": [1]}}},
-        "'$mapping' is [1]: it must be a list, each a list",
+        AGAIN.format("TypeError"),
     ),
     "a key is a list": (
         {"pipeline": {"$kind": "fusion", "systems": {"$mapping": [[[], STEP]]}}},
-        "keys of '$mapping' is [[]]: it must be a list, each a text",
+        AGAIN.format("TypeError"),
     ),
     "no kind": ({"pipeline": {}}, "unknown part of a pipeline ''"),
-    "a kind is a list": ({"pipeline": {"$kind": []}}, "'$kind' is []: it must be a text"),
+    "a kind is a list": ({"pipeline": {"$kind": []}}, AGAIN.format("TypeError")),
     "a function": ({"pipeline": {"$kind": "os:abort"}}, "unknown part of a pipeline 'os:abort'"),
     "an argument of another type": (
         {"pipeline": {"$kind": "fusion", "systems": 7}},

@@ -165,6 +165,13 @@ def test_language_model_reads_the_encoder_and_its_embeddings(tiny_bert):
     assert model.scorer.bert.encoder.layer[0].output.dense.weight.grad.abs().sum() > 0
 
 
+def test_a_head_of_two_labels_does_not_fit(tmp_path, caplog):
+    BertForSequenceClassification(BertConfig(**SMALL, num_labels=2)).save_pretrained(tmp_path)
+    with caplog.at_level(logging.INFO, logger="harp_plugin"):
+        TrainableCrossEncoder.load(str(tmp_path), seed=1)
+    assert "lacks fitting weights of classifier, cls: drawn at random, with seed 1" in caplog.text
+
+
 def test_base_model_gets_the_same_fresh_heads_for_a_seed(tmp_path, caplog):
     torch.manual_seed(0)
     BertModel(BertConfig(**SMALL)).save_pretrained(tmp_path)
@@ -173,7 +180,7 @@ def test_base_model_gets_the_same_fresh_heads_for_a_seed(tmp_path, caplog):
     assert "classifier.weight" in first.new_weights
     assert "cls.predictions.transform.dense.weight" in first.new_weights
     assert not any(name.startswith("bert.") for name in first.new_weights)
-    assert "lacks weights of classifier, cls: they are drawn at random, with seed 1" in caplog.text
+    assert "lacks fitting weights of classifier, cls: drawn at random, with seed 1" in caplog.text
     state = torch.random.get_rng_state()
     assert equal_weights(first, TrainableCrossEncoder.load(str(tmp_path), seed=1))
     assert torch.equal(state, torch.random.get_rng_state())

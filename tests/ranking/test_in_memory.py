@@ -69,7 +69,7 @@ def test_a_cross_encoder_ranks_as_by_itself(cross_encoder):
     assert repr(HarpReranker(cross_encoder)) == "HarpReranker(<CrossEncoder>)"
 
 
-def test_a_default_prompt_is_refused(telling_bert):
+def test_a_default_prompt_is_refused(telling_bert, tmp_path):
     """Its scores are of other texts."""
     prompts = {"prompts": {"query": "search for: "}, "default_prompt_name": "query"}
     prompted = CrossEncoder(str(telling_bert), device="cpu", **prompts)
@@ -77,6 +77,9 @@ def test_a_default_prompt_is_refused(telling_bert):
         HarpError, match="the default prompt of the model is not read: write it into"
     ):
         HarpReranker(prompted)(FRAME)
+    prompted.save_pretrained(str(tmp_path))
+    with pytest.raises(HarpError, match="take default_prompt_name out of config_sentence_tr"):
+        HarpReranker(tmp_path)(FRAME)
 
 
 def test_a_device_may_be_torchs_own(telling_bert):

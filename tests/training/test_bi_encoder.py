@@ -2,6 +2,7 @@
 
 import json
 
+import numpy as np
 import pytest
 from safetensors.torch import load_file
 
@@ -9,7 +10,7 @@ from harp_plugin.errors import HarpError
 from harp_plugin.models.bi_encoder import TrainableBiEncoder
 from harp_plugin.models.loading import POOLING, WEIGHTS
 from harp_plugin.tasks import Pair, PairGroup
-from harp_plugin.training.data import Example, GroupCollator
+from harp_plugin.training.data import Example, GroupCollator, TaughtGroups
 from harp_plugin.training.run import fit
 from harp_plugin.training.run_folder import LOG
 from harp_plugin.work.artifact import MANIFEST
@@ -44,17 +45,24 @@ def test_a_finished_folder_is_replaced(options):
 
 
 @pytest.mark.integration
-def test_another_pooling_of_the_model_is_another_run(options, tmp_path):
+@pytest.mark.parametrize("role", ["model", "teacher"])
+def test_another_pooling_is_another_run(options, tmp_path, role):
     start = fit(SentenceGroups(), *options(**DENSE, max_steps=1))
-    changes = {**DENSE, "max_steps": 1, "model": str(start), "output_dir": str(tmp_path / "next")}
-    fit(SentenceGroups(), *options(**changes))
+    role_of_start = {
+        "model": DENSE | {"model": str(start)},
+        "teacher": {"teacher": f"cosine:{start}", "losses": {"hinge": 1, "kl": 1}},
+    }[role]
+    changes = {**role_of_start, "max_steps": 1, "output_dir": str(tmp_path / "next")}
+    groups = TaughtGroups(SentenceGroups(), lambda _, documents: np.zeros(len(documents)))
+    fit(groups, *options(**changes))
     config = start / POOLING / "config.json"
     pooling = json.loads(config.read_text())
     pooling |= {"pooling_mode_mean_tokens": False, "pooling_mode_cls_token": True}
     config.write_text(json.dumps(pooling))
     (start / MANIFEST).unlink()
-    with pytest.raises(HarpError, match="content of pooling"):
-        fit(SentenceGroups(), *options(**changes))
+    named = {"model": "pooling", "teacher": "teacher_pooling"}[role]
+    with pytest.raises(HarpError, match=f"content of {named}"):
+        fit(groups, *options(**changes))
 
 
 @pytest.mark.integration

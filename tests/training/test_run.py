@@ -215,6 +215,12 @@ def test_a_tokenizer_of_more_words_than_the_model_has(options, tiny_bert, tmp_pa
         run(options, tokenizer_name=str(tmp_path / "larger"))
 
 
+def test_a_folder_with_a_tokenizer_alone(options, tiny_bert, tmp_path):
+    load_tokenizer(str(tiny_bert)).save_pretrained(tmp_path / "tokenizer")
+    folder = run(options, max_steps=1, tokenizer_name=str(tmp_path / "tokenizer"))
+    assert load_tokenizer(str(folder)).get_vocab() == load_tokenizer(str(tiny_bert)).get_vocab()
+
+
 def test_fewer_groups_than_a_batch(options):
     with pytest.raises(HarpError, match="24 pair groups are fewer than one batch of 30"):
         run(options, per_device_train_batch_size=30)

@@ -66,12 +66,6 @@ def test_training_separates_positives_from_negatives(options):
     assert last["loss/mlm"] < first["loss/mlm"]
 
 
-def test_whole_words_are_masked_where_that_is_asked_for(options):
-    masked = lambda **changes: trainer_of(options, **changes).data_collator.batches.masker  # noqa: E731
-    assert masked().continues is None
-    assert masked(mlm_whole_words=True).continues.any()
-
-
 def test_log_line_adds_up(options):
     trainer = trainer_of(options, max_steps=3, logging_steps=3, losses={"hinge": 2, "mlm": 0.5})
     trainer.train()

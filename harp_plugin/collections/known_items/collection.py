@@ -52,10 +52,7 @@ Splits = Mapping[str, Sequence[Query]]
 
 
 def _options(request: BuildRequest) -> StageOptions:
-    recorded = asdict(request.of(QueryOptions))
-    if recorded["max_queries_per_page"] is None:
-        del recorded["max_queries_per_page"]  # as collections have it from before there was a limit
-    return StageOptions(recorded, packages=PACKAGES)
+    return StageOptions(asdict(request.of(QueryOptions)), packages=PACKAGES)
 
 
 def _make(stage: Stage, request: BuildRequest) -> dict[str, Any]:

@@ -6,6 +6,7 @@ import bz2
 import gzip
 import io
 import lzma
+import os
 import re
 import zlib
 from collections.abc import Callable, Iterator, Sequence
@@ -125,6 +126,8 @@ class Source:
                     yield file
         except EOFError as error:
             raise HarpError(f"{self.name} is truncated ({error}): fetch it again") from error
+        except PermissionError as error:
+            raise HarpError(f"{self.name} may not be read: change its permissions") from error
         except (OSError, zlib.error, lzma.LZMAError) as error:
             raise HarpError(f"{self.name} cannot be read ({error}): fetch it again") from error
 
@@ -166,7 +169,8 @@ def sources(name: str | Path) -> list[Source]:
         name: a file, a folder, the URL of one, or ``irds:`` and the name of a collection.
 
     Raises:
-        HarpError: there is no such file or folder, or the folder is empty.
+        HarpError: there is no such file or folder, or the folder is empty, or has a folder that
+            this user may not read.
     """
     if str(name).startswith(COLLECTION):
         return [Source(str(name))]
@@ -180,12 +184,27 @@ def sources(name: str | Path) -> list[Source]:
             return [Source(path.name, path)]
         if not path.is_dir():
             raise HarpError(f"no source at {path}: check the path")
-        paths = (file for file in sorted(path.rglob("*")) if file.is_file())
+        paths = (file for file in _files_below(path) if file.is_file())
         files = [Source(file.relative_to(path).as_posix(), file, folder=path) for file in paths]
     files = [file for file in files if not is_passed_over(file.name)]
     if not files:
         raise HarpError(f"no file in {name}: check the path")
     return files
+
+
+def _files_below(folder: Path) -> list[Path]:
+    """List the files of a folder and of those in it, without hidden folders."""
+
+    def refuse(error: OSError) -> None:
+        raise HarpError(
+            f"folder {error.filename} cannot be read ({error.strerror}): change its permissions"
+        ) from error
+
+    files: list[Path] = []
+    for parent, folders, names in os.walk(folder, onerror=refuse):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        files += [Path(parent, name) for name in names]
+    return sorted(files)
 
 
 def printable(name: str) -> str:

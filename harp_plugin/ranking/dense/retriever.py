@@ -16,7 +16,7 @@ from ...errors import HarpError
 from ...options import Count, checked
 from ...work.writing import whole
 from ..base import LazyTransformer
-from ..frames import rerank_frame, result_frame, with_cutoff
+from ..frames import check_queries, rerank_frame, result_frame, with_cutoff
 from ..texts import column_texts
 from ..tokens import distinct
 from .documents import DECIMALS, DocumentVectors
@@ -89,14 +89,16 @@ class HarpRetriever(LazyTransformer):
             Results with ``score`` and ``rank`` (from 0).
 
         Raises:
-            HarpError: a query is not a string, the index or the model cannot be read, FAISS is
-                missing, or the index has no such document.
+            HarpError: a query is not a string, a qid that is searched for is there twice, the index
+                or the model cannot be read, FAISS is missing, or the index has no such document.
         """
         with pt.validate.any(inp, context=self) as v:
             v.result_frame(extra_columns=["query"], mode="rerank")
             v.query_frame(extra_columns=["query"], mode="retrieve")
         if inp.empty:
             return result_frame(inp, []) if v.mode == "retrieve" else rerank_frame(inp, np.zeros(0))
+        if v.mode == "retrieve":
+            check_queries(inp)
         with self._lock:
             encoder, retriever = self._open()
             query_of, queries = distinct(column_texts(inp, "query"))

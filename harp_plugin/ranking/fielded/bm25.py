@@ -13,7 +13,7 @@ import pyterrier as pt
 from ...errors import HarpError
 from ...options import Count, Fraction, Interval, checked
 from ..base import ComparedTransformer
-from ..frames import best, result_frame, with_cutoff
+from ..frames import best, check_queries, result_frame, with_cutoff
 from ..terms import query_terms
 from ..texts import column_texts
 from .index import FieldedIndex
@@ -175,9 +175,10 @@ class FieldedBm25(ComparedTransformer):
             (from 0).
 
         Raises:
-            HarpError: a query is not a string; the message names its qid.
+            HarpError: a query is not a string, or a qid is there twice; the message names the qid.
         """
         pt.validate.query_frame(inp, extra_columns=["query"], context=self)
+        check_queries(inp)
         settings, queries = self.settings, column_texts(inp, "query")
         bar = pt.tqdm(queries, desc="FieldedBm25", unit="query", disable=not self.verbose)
         return result_frame(inp, [self._search(query, settings) for query in bar])

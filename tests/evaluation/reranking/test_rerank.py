@@ -119,11 +119,12 @@ def test_fields_and_passages(rerank, run_file, tiny_bert, first_stage):
 
 
 def test_queries_stream(rerank, run_file, first_stage, monkeypatch, capfd):
-    """The first queries are written before the last are read, and a bad line costs only its own."""
+    """From a stream, first queries are written before the last are read."""
     monkeypatch.setattr(reranking, "PAIRS_AT_ONCE", 1)
     with run_file.open("a") as run:
         run.write("one bad line\n")
-    assert rerank(run_file, "--output", "-") == 2
+    with run_file.open() as run:
+        assert rerank(f"/dev/fd/{run.fileno()}", "--output", "-") == 2
     output, error = capfd.readouterr()
     assert len(output.splitlines()) >= len(first_stage) - 5
     assert error.endswith("line 31: 3 columns; a TREC run has 6\n")
@@ -176,5 +177,6 @@ def test_bad_names_are_one_clear_message(rerank, run_file, tmp_path, capsys):
     assert "unknown dataset 'none'" in capsys.readouterr().err
     assert rerank(run_file, model=tmp_path / "none") == 2
     assert "no model at" in capsys.readouterr().err
-    assert rerank("-") == 2
-    assert "add --output" in capsys.readouterr().err
+    for stream in ("-", "/dev/fd/63"):
+        assert rerank(stream) == 2
+        assert "add --output" in capsys.readouterr().err

@@ -238,6 +238,17 @@ def test_what_a_killed_start_leaves_is_removed(rerank, run_file, tmp_path):
     assert not any(path.exists() for path in left) and other.exists()
 
 
+@pytest.mark.parametrize("output", ["out.run", "-"])
+def test_a_bad_last_line_is_seen_before_anything_is_scored(
+    rerank, run_file, tmp_path, scored, capsys, output
+):
+    with run_file.open("a") as run:
+        run.write("one bad line\n")
+    assert rerank(run_file, "--output", output if output == "-" else tmp_path / output) == 2
+    assert "line 31: 3 columns; a TREC run has 6" in capsys.readouterr().err
+    assert not scored and not list(tmp_path.glob("out.run*"))
+
+
 def test_another_run_from_standard_input_is_no_finished_one(
     rerank, run_file, tmp_path, monkeypatch, capsys
 ):

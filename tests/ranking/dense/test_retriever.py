@@ -90,6 +90,12 @@ def test_a_search_finds_the_best_of_all_documents(index, scores, algorithm):
         np.testing.assert_allclose(rows["score"], scores.loc[qid][rows["docno"]], atol=1e-4)
 
 
+@pytest.mark.parametrize("algorithm", ["exact", "torch"])
+def test_a_qid_that_is_there_twice_is_named(index, algorithm):
+    with pytest.raises(HarpError, match="row 1 has the qid 'a' of a row before it: give each"):
+        HarpRetriever(index, algorithm=algorithm)(TOPICS.assign(qid="a"))
+
+
 def test_equal_scores_are_ordered_by_docno(index):
     found = HarpRetriever(index, num_results=1200)(TOPICS)
     tied = found[found.duplicated(["qid", "score"], keep=False)]

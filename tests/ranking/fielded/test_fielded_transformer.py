@@ -60,6 +60,11 @@ def test_a_query_that_is_no_text_names_its_row(index, query):
         FieldedBm25(index)(pd.DataFrame({"qid": ["7"], "query": [query]}, dtype=object))
 
 
+def test_a_qid_that_is_there_twice_is_named(index):
+    with pytest.raises(HarpError, match="row 2 has the qid '2' of a row before it: give each"):
+        FieldedBm25(index)(TOPICS.assign(qid=["2", "1", "2"]))
+
+
 def test_equal_settings_make_equal_transformers(index):
     one = FieldedBm25(index, {"title": 1, "text": 1, "anchor_text": 1}, b=0.4)
     assert one == FieldedBm25(index) and hash(one) == hash(FieldedBm25(index))
