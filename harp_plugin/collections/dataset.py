@@ -30,7 +30,8 @@ class Dataset:
 
     Args:
         dataset: an ir_datasets id (``irds:`` before it or not), ``harp-encyclopedia`` and test
-            collections, such as ``harp:FOLDER/test``, among them; or an ir_datasets dataset.
+            collections, such as ``harp:FOLDER/test``, among them; or a dataset of ir_datasets or
+            of PyTerrier.
         fields: the document fields that make up a text, joined by a space; None for the text that
             the dataset itself recommends.
 
@@ -40,6 +41,8 @@ class Dataset:
 
     def __init__(self, dataset: Any, fields: Sequence[str] | None = None) -> None:
         self.fields = fields
+        if hasattr(dataset, "irds_ref"):  # one of PyTerrier
+            dataset = dataset.irds_ref()
         self._named = dataset.removeprefix("irds:") if isinstance(dataset, str) else dataset
         self._store: tuple[int, Any] | None = None
 

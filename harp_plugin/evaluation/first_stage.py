@@ -171,7 +171,7 @@ def _bm25(options: ExperimentOptions, collection: JudgedDataset, _: str) -> Firs
         options.index_folder,
         k1=options.bm25_k1,
         b=options.bm25_b,
-        depth=options.depth,
+        num_results=options.depth,
         quiet=options.quiet,
     )
     return FirstStage(options, collection, bm25.settings, bm25.versions, bm25.transform)

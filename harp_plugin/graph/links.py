@@ -16,6 +16,7 @@ from .reasons import (
     NO_SOURCE,
     OTHER_SITE,
     SAME_SITE,
+    TITLE_LINK,
     code_cases,
     count_reasons,
 )
@@ -120,9 +121,7 @@ def _link_reasons(options: GraphOptions) -> list[tuple]:
         cases.append((spaces >= _MOST_ANCHOR_WORDS, reason))
     if options.title_anchors < 1:
         in_fraction = _.id % _PRIME < round(options.title_anchors * _PRIME)
-        cases.append(
-            (_.title_text.notnull() & ~in_fraction, "link whose text is the title of its page")
-        )
+        cases.append((_.title_text.notnull() & ~in_fraction, TITLE_LINK))
     return cases
 
 

@@ -14,6 +14,7 @@ __all__ = [
     "NO_SOURCE",
     "OTHER_SITE",
     "SAME_SITE",
+    "TITLE_LINK",
     "code_cases",
     "count_copies",
     "count_reasons",
@@ -25,6 +26,7 @@ MISSING = "link to a missing page"
 OTHER_SITE = "link to another site"
 """Why a link with a whole address is left out, where pages have paths or titles for keys."""
 SAME_SITE = "link between two pages of one site"
+TITLE_LINK = "link whose text is the title of its page"
 """Why Anchor-DR leaves out a link: within a site, most of them are for navigation."""
 _KINDS = {2: "a disambiguation page", 3: "a list page"}
 NO_SOURCE = {1: "a page that is too short", **_KINDS}

@@ -63,7 +63,7 @@ def best_pages(bm25: Bm25, queries: Sequence[str], depth: int) -> list[Ranking]:
 
 
 def _results(bm25: Bm25, queries: list[str], depth: int) -> list[tuple[np.ndarray, np.ndarray]]:
-    bm25.depth = depth
+    bm25.num_results = depth
     frame = pd.DataFrame({"qid": range(len(queries)), "query": queries})
     results = bm25.transform(frame.astype({"qid": str}))
     starts = np.searchsorted(results["qid"].astype(np.int64), np.arange(1, len(queries)))

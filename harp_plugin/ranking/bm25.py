@@ -12,7 +12,7 @@ from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from os import PathLike
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Annotated, Any
 
 import pandas as pd
 import pyterrier as pt
@@ -20,10 +20,12 @@ from tqdm import tqdm
 
 from ..collections.dataset import Dataset
 from ..errors import HarpError
+from ..options import Count, Fraction, Interval, checked
 from ..work.artifact import Artifact, Provenance
 from ..work.provenance import INDEX_RULES, package_versions
+from ..work.thread_lock import thread_lock
 from .base import LazyTransformer
-from .frames import check_frame, check_queries
+from .frames import check_frame, check_queries, with_cutoff
 from .terms import ANALYSIS, STEMMER, STOP_WORDS, plain
 from .texts import Documents, column_texts
 
@@ -31,6 +33,13 @@ if TYPE_CHECKING:
     from pyterrier_pisa import PisaRetrieve
 
 __all__ = ["Bm25"]
+
+_Number = Annotated[float, Interval(ge=0)]
+_screen_lock = thread_lock()
+_saved: list[int] = []
+"""The file descriptors of the screen, while it is taken away."""
+_screens: list[IO[str]] = []
+"""For each thread that has taken it away, the screen."""
 
 
 @dataclass(eq=False, repr=False)
@@ -42,34 +51,40 @@ class Bm25(LazyTransformer):
     and words of other scripts are written as numbers (`harp_plugin.ranking.terms.plain`).
 
     Args:
-        collection: what is indexed, or its id in ir_datasets.
+        collection: what is indexed: a `harp_plugin.collections.dataset.Dataset`, a dataset of
+            PyTerrier or of ir_datasets, or its id there.
         folder: holds one index for each collection and setting.
         k1, b: parameters of BM25.
-        depth: results per query.
+        num_results: results per query.
         algorithm: of PISA, such as ``maxscore``; None for its default. All give the same results,
             except for ties and rounding.
         quiet: show no progress bar.
 
     Raises:
-        HarpError: a docno holds white space, PISA fails, or the folder of the index holds files
-            that harp did not write.
+        HarpError: a number makes no sense, a docno holds white space, PISA fails, or the folder of
+            the index holds files that harp did not write.
     """
 
     schematic = {"label": "BM25", "help_url": None}  # noqa: RUF012
 
-    collection: Documents | str
+    collection: Documents | Any
     folder: str | PathLike[str]
     _: KW_ONLY
     k1: float = 0.9
     b: float = 0.4
-    depth: int = 1000
+    num_results: int = 1000
     algorithm: str | None = None
     quiet: bool = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name, kind in (("k1", _Number), ("b", Fraction), ("num_results", Count)):
+            checked(name, kind, getattr(self, name))
 
     @property
     def documents(self) -> Documents:
         """What is indexed."""
-        if not isinstance(self.collection, str):
+        if hasattr(self.collection, "documents"):
             return self.collection
         return self._make_once("documents", self.collection, partial(Dataset, self.collection))
 
@@ -113,7 +128,7 @@ class Bm25(LazyTransformer):
         check_queries(inp)
         key = self.artifact.path, self.algorithm
         retriever = self._make_once("retriever", key, self._new_retriever)
-        retriever.num_results = self.depth
+        retriever.num_results = self.num_results
         queries = [plain(query) if isinstance(query, str) else query for query in inp["query"]]
         cleaned = inp.assign(query=pd.Series(queries, inp.index, object), _query=inp["query"])
         column_texts(cleaned, "query")
@@ -132,7 +147,7 @@ class Bm25(LazyTransformer):
 
         pisa = PisaIndex(str(path), stemmer=STEMMER, stops=STOP_WORDS)
         return pisa.bm25(
-            k1=self.k1, b=self.b, num_results=self.depth, query_algorithm=self.algorithm
+            k1=self.k1, b=self.b, num_results=self.num_results, query_algorithm=self.algorithm
         )
 
     def _fill(self, folder: Path) -> None:
@@ -147,8 +162,12 @@ class Bm25(LazyTransformer):
             feed.check(pisa.num_docs())
             self._open(folder)  # writes the score bounds, which must be whole too
 
+    def fuse_rank_cutoff(self, k: int) -> pt.Transformer:
+        """Make one transformer of ``self % k``."""
+        return with_cutoff(self, k)
+
     def _comparison_key(self) -> tuple[Any, ...]:
-        return self.artifact.path, self.depth, self.algorithm
+        return self.artifact.path, self.num_results, self.algorithm
 
 
 class _DocumentFeed:
@@ -197,17 +216,27 @@ class _DocumentFeed:
 
 @contextlib.contextmanager
 def _muted() -> Iterator[IO[str]]:
-    """Drop what PISA's C++ code prints; give the screen to progress bars."""
-    sys.stdout.flush()
-    sys.stderr.flush()
-    saved = os.dup(1), os.dup(2)
+    """Drop what PISA's C++ code prints; give the screen to progress bars.
+
+    The first thread takes the screen away, and the last one gives it back.
+    """
+    with _screen_lock:
+        if not _screens:
+            sys.stdout.flush()
+            sys.stderr.flush()
+            _saved[:] = os.dup(1), os.dup(2)
+            with Path(os.devnull).open("w") as nothing:
+                os.dup2(nothing.fileno(), 1)
+                os.dup2(nothing.fileno(), 2)
+        screen = os.fdopen(os.dup(_saved[1]), "w")
+        _screens.append(screen)
     try:
-        with Path(os.devnull).open("w") as nothing:
-            os.dup2(nothing.fileno(), 1)
-            os.dup2(nothing.fileno(), 2)
-        with os.fdopen(os.dup(saved[1]), "w") as screen:
-            yield screen
+        yield screen
     finally:
-        for stream, number in zip(saved, (1, 2), strict=True):
-            os.dup2(stream, number)
-            os.close(stream)
+        screen.close()
+        with _screen_lock:
+            _screens.remove(screen)
+            for stream, number in zip(_saved, (1, 2), strict=True):
+                if not _screens:
+                    os.dup2(stream, number)
+                    os.close(stream)

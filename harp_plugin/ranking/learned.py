@@ -69,8 +69,9 @@ class LearnedRanker(LazyTransformer, pt.Estimator):
             qrels_va: their judgments.
 
         Raises:
-            HarpError: no query has a relevant result, LightGBM is not installed, or there are not
-                as many features as names.
+            HarpError: no query has a relevant result, the judgments lack a column, LightGBM is not
+                installed or cannot learn from so many results, or there are not as many features as
+                names or as other results have.
         """
         pt.validate.result_frame(topics_or_res_tr, extra_columns=["features"], context=self)
         labels = _labels(topics_or_res_tr, qrels_tr)
@@ -160,7 +161,11 @@ class _Results:
         query_of = pd.factorize(frame["qid"])[0]
         order = np.argsort(query_of, kind="stable")
         starts = np.flatnonzero(np.diff(query_of[order], prepend=-1))
-        features = np.stack(frame["features"].to_list())[order].astype(np.float64)
+        values = frame["features"].map(np.atleast_1d)
+        if (lengths := values.map(len)).nunique() > 1:
+            numbers = " and ".join(map(str, lengths.unique()[:2]))
+            raise HarpError(f"results have {numbers} features: give each as many")
+        features = np.stack(values.to_list())[order].astype(np.float64)
         if not np.isfinite(features).all():
             row, feature = np.argwhere(~np.isfinite(features))[0]
             qid, docno = frame.iloc[order[row]][["qid", "docno"]]
@@ -233,7 +238,10 @@ class _Model:
 def _labels(frame: pd.DataFrame, qrels: pd.DataFrame) -> np.ndarray:
     """(rows,) the judgment of each result, 0 for none."""
     keys = ["qid", "docno"]
-    best = qrels.astype(dict.fromkeys(keys, str)).groupby(keys, as_index=False)["label"].max()
+    if missing := [name for name in (*keys, "label") if name not in qrels]:
+        raise HarpError(f"the judgments have no column {missing[0]}: give qid, docno and label")
+    types = {**dict.fromkeys(keys, str), "label": np.int64}
+    best = qrels.astype(types).groupby(keys, as_index=False)["label"].max()
     found = frame[keys].astype(str).merge(best, on=keys, how="left")["label"]
     return found.fillna(0).clip(lower=0).to_numpy(dtype=np.int64)
 
@@ -277,5 +285,9 @@ def _trees(train: _Results, labels: np.ndarray, seed: int) -> list[str]:
         "verbosity": -1,
     }
     data = lightgbm.Dataset(train.all, labels, group=train.sizes, free_raw_data=False)
-    models = (lightgbm.train({**settings, "seed": seed + n}, data, _ROUNDS) for n in range(_SEEDS))
+    seeds = range(seed, seed + _SEEDS)
+    try:
+        models = [lightgbm.train({**settings, "seed": each}, data, _ROUNDS) for each in seeds]
+    except lightgbm.basic.LightGBMError as error:  # of more than 10,000 results, or grades above 30
+        raise HarpError(f"LightGBM cannot learn from these results: {error}") from error
     return [model.model_to_string() for model in models]

@@ -110,6 +110,11 @@ class HarpPipeline(ComparedTransformer, pt.Artifact):
         """Run the pipeline."""
         return self.pipeline.transform(inp)
 
+    def fit(self, *judged: pd.DataFrame) -> HarpPipeline:
+        """Teach the pipeline's last step, as PyTerrier's pipelines do: by topics and qrels."""
+        self.pipeline.fit(*judged)  # type: ignore[attr-defined]
+        return self
+
     @property
     def importances(self) -> pd.Series | None:
         """Those of the `LearnedRanker` that the pipeline ends with; None where there is none."""
@@ -288,8 +293,9 @@ def _encoded(value: Any, folder: Path, models: dict[str, str]) -> Any:
         if part in own:
             return {_KIND: kind, **_arguments(value, folder, models)}
     raise HarpError(
-        f"{value!r:.60} cannot be saved in a pipeline: known parts are "
-        f"{', '.join(sorted(PIPELINE_PARTS))}; a package adds its own by an entry point"
+        f"{type(value).__name__} cannot be saved in a pipeline: known parts are "
+        f"{', '.join(sorted(PIPELINE_PARTS))}, joined by >>, ** and %; write a sum as HarpFusion; "
+        "a package adds its own by an entry point"
     )
 
 
@@ -424,9 +430,7 @@ def _paths_in(value: Any, folder: Path, parts: Mapping[str, Any]) -> Iterator[st
 
 
 def _encoded_dataset(dataset: Any, folder: Path) -> str:
-    if hasattr(dataset, "irds_ref"):
-        dataset = dataset.irds_ref()
-    name = dataset.name if hasattr(dataset, "name") else Dataset(dataset).name
+    name = dataset.name if hasattr(dataset, "documents") else Dataset(dataset).name
     if not isinstance(name, str):
         raise HarpError(f"dataset {dataset!r:.60} has no id: name one of ir_datasets to save it")
     name = name.removeprefix("irds:")

@@ -11,7 +11,7 @@ from urllib.parse import quote, unquote
 from ..collections.dataset import Dataset
 from ..collections.datasets import PREFIX
 from ..errors import HarpError
-from ..text import WORD, Snippet, snippet
+from ..text import WORD, Snippet, has_surrogates, snippet
 from .frames import first_stage_order
 from .fusion import observed_systems
 from .pipeline import HarpPipeline
@@ -80,6 +80,8 @@ class FolderSearch:
         """
         if not WORD.search(query):
             raise HarpError(f"the query {query!r:.60} has no word: write what you look for")
+        if has_surrogates(query):
+            raise HarpError(f"the query {query!r:.60} is not valid Unicode: write it anew")
         with observed_systems() as systems:
             frame = self.pipeline.search(query).sort_values("rank", kind="stable").head(results)
         ranks = {

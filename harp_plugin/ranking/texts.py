@@ -134,11 +134,7 @@ class DatasetTexts:
     columns: tuple[str, ...] = ()
 
     def __init__(self, dataset: Any, fields: Sequence[str] | None) -> None:
-        if isinstance(dataset, str):
-            dataset = dataset.removeprefix("irds:")
-        elif hasattr(dataset, "irds_ref"):
-            dataset = dataset.irds_ref()
-        elif not hasattr(dataset, "docs_store"):
+        if not isinstance(dataset, str) and not {"irds_ref", "docs_store"} & {*dir(dataset)}:
             raise HarpError(f"dataset is {dataset!r:.60}: name one of ir_datasets, such as vaswani")
         self.fields = None if fields is None else tuple(fields)
         self._dataset = Dataset(dataset, self.fields)

@@ -104,6 +104,15 @@ def test_a_query_without_a_word_is_one_line(query, adapted):
         FolderSearch(adapted).search(query, 10)
 
 
+def test_a_query_with_a_broken_byte_is_one_line(adapted, monkeypatch, capsys):
+    """As Python reads one from a terminal or a pipe; the queries after it are answered."""
+    monkeypatch.setattr(sys, "stdin", io.StringIO("caf\udce9\nremove\n"))
+    assert main(["search", str(adapted), "--results", "1"]) == 0
+    said = capsys.readouterr()
+    assert re.findall("^ 1  (.*)", said.out, re.MULTILINE) == ["Remove"]
+    assert "is not valid Unicode: write it anew" in said.err
+
+
 def test_other_folders_are_told(adapted, tmp_path, capsys):
     assert main(["search", str(tmp_path), "query"]) == 2
     assert "name a folder that `harp adapt` wrote" in capsys.readouterr().err

@@ -95,6 +95,14 @@ def test_pages_without_links_are_told_and_searched(tmp_path, tiny_bert, link, ca
     assert_fused_by_ranks(folder, tiny_bert, ["old mill", "a bridge"])
 
 
+def test_links_that_are_titles_are_told(tmp_path, tiny_bert, capsys):
+    source = write_pages(tmp_path / "docs", "[{1}]({1}.md)")
+    assert adapt(source, tmp_path / "x", tiny_bert) == 0
+    output = " ".join(capsys.readouterr().out.split())
+    text = f"the text of each of {len(WORDS)} links is the title of its page. What works without"
+    assert text in output
+
+
 @pytest.mark.slow
 def test_few_queries_choose_and_measure_nothing(tmp_path, tiny_bert, capsys):
     source, folder = write_pages(tmp_path / "docs", "[{0}]({1}.md)"), tmp_path / "x"

@@ -2,14 +2,18 @@
 
 import json
 import math
+import os
+from concurrent.futures import ThreadPoolExecutor
 
 import pandas as pd
+import pyterrier as pt
 import pytest
 
 from harp_plugin.collections.dataset import JudgedDataset
 from harp_plugin.errors import HarpError
 from harp_plugin.evaluation import EvaluationOptions, evaluate
 from harp_plugin.ranking.bm25 import Bm25
+from harp_plugin.ranking.fielded import FieldedIndex
 
 HARD_QUERIES = [
     "index",
@@ -29,12 +33,14 @@ HARD_QUERIES = [
 
 @pytest.fixture
 def bm25(dataset, tmp_path):
-    return Bm25(JudgedDataset(dataset), tmp_path / "index", k1=0.9, b=0.4, depth=10, quiet=True)
+    return Bm25(
+        JudgedDataset(dataset), tmp_path / "index", k1=0.9, b=0.4, num_results=10, quiet=True
+    )
 
 
 def anew(bm25):
     """The same, as a later process has it."""
-    return Bm25(bm25.collection, bm25.folder, k1=0.9, b=0.4, depth=10, quiet=True)
+    return Bm25(bm25.collection, bm25.folder, k1=0.9, b=0.4, num_results=10, quiet=True)
 
 
 def shown(folder):
@@ -53,6 +59,45 @@ def test_queries_of_any_characters_survive(bm25):
     assert {qid for qid, docnos in by_query.items() if {"d1", "d5"} <= docnos} == about_indexes
     for row in found.itertuples():
         assert row.query == HARD_QUERIES[int(row.qid)]
+
+
+def test_a_dataset_of_pyterrier_is_one_too(bm25, dataset, tmp_path):
+    expected = bm25(topics("index"))
+    for same in (pt.get_dataset(f"irds:{dataset}"), f"irds:{dataset}"):
+        found = Bm25(same, tmp_path / "index", num_results=10)(topics("index"))
+        assert found["docno"].tolist() == expected["docno"].tolist()
+    fielded = FieldedIndex(pt.get_dataset(f"irds:{dataset}"), tmp_path / "fielded")
+    assert fielded == FieldedIndex(dataset, tmp_path / "fielded")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"num_results": -1}, "num_results is -1: it must be at least 1"),
+        ({"num_results": 2.5}, "num_results is 2.5: it must be a whole number"),
+        ({"k1": -1.0}, "k1 is -1"),
+        ({"b": 2.0}, "b is 2"),
+    ],
+)
+def test_numbers_that_make_no_sense(tmp_path, arguments, message):
+    with pytest.raises(HarpError, match=message):
+        Bm25("vaswani", tmp_path, **arguments)
+
+
+def test_a_cutoff_retrieves_no_more_than_it_keeps(bm25):
+    fused = (bm25 % 2).compile()
+    assert (type(fused), fused.num_results) == (Bm25, 2)
+    pd.testing.assert_frame_equal(fused(topics("index")), (bm25 % 2)(topics("index")))
+
+
+def test_threads_leave_the_screen_as_it_was(bm25, capfd):
+    """One thread begins to search while another one does, and ends after it."""
+    bm25.make()
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda _: bm25(topics("index")), range(40)))
+    os.write(1, b"to be seen")
+    os.write(2, b"and this")
+    assert tuple(capfd.readouterr()) == ("to be seen", "and this")
 
 
 def test_accents_are_folded_on_both_sides(bm25):
@@ -83,9 +128,11 @@ def test_changed_attributes_count(bm25):
     """As `pt.GridSearch` changes them."""
     queries = topics("index terms", "hyperlinks of pages")
     before = bm25(queries)
-    for name, value in {"k1": 3.0, "b": 0.9, "depth": 1}.items():
+    for name, value in {"k1": 3.0, "b": 0.9, "num_results": 1}.items():
         bm25.set_parameter(name, value)
-        fresh = Bm25(bm25.collection, bm25.folder, k1=bm25.k1, b=bm25.b, depth=bm25.depth)
+        fresh = Bm25(
+            bm25.collection, bm25.folder, k1=bm25.k1, b=bm25.b, num_results=bm25.num_results
+        )
         after = bm25(queries)
         pd.testing.assert_frame_equal(after, fresh(queries))
         assert not after.equals(before)
@@ -132,7 +179,7 @@ def test_what_harp_did_not_write_stays(bm25):
 
 def test_a_document_that_cannot_be_indexed_stops_the_build(make_dataset, tmp_path):
     spaced = JudgedDataset(make_dataset({"d1": "a word", "d 2": "a word", "d3": "a word"}))
-    bm25 = Bm25(spaced, tmp_path / "index", k1=0.9, b=0.4, depth=10, quiet=True)
+    bm25 = Bm25(spaced, tmp_path / "index", k1=0.9, b=0.4, num_results=10, quiet=True)
     with pytest.raises(HarpError, match="docno 'd 2' of test-"):
         bm25(topics("word"))
     assert shown(tmp_path / "index") == []
@@ -140,7 +187,7 @@ def test_a_document_that_cannot_be_indexed_stops_the_build(make_dataset, tmp_pat
 
 def test_no_documents_at_all(make_dataset, tmp_path):
     empty = JudgedDataset(make_dataset({}))
-    bm25 = Bm25(empty, tmp_path / "index", k1=0.9, b=0.4, depth=10, quiet=True)
+    bm25 = Bm25(empty, tmp_path / "index", k1=0.9, b=0.4, num_results=10, quiet=True)
     with pytest.raises(HarpError, match="has no documents"):
         bm25(topics("word"))
 
@@ -156,7 +203,7 @@ def test_words_of_other_scripts_are_found(make_dataset, tmp_path):
     }
     collection = JudgedDataset(make_dataset({docno: text for docno, (text, _) in texts.items()}))
     queries = {"системы": ["систем"], "ДОКУМЕНТОВ ищут": ["документ", "ищут"], "検索": ["検索"]}
-    bm25 = Bm25(collection, tmp_path / "index", depth=10)
+    bm25 = Bm25(collection, tmp_path / "index", num_results=10)
     found = bm25(topics(*queries))
     words = {docno: stems.split() for docno, (_, stems) in texts.items()}
     mean = sum(map(len, words.values())) / len(words)
@@ -180,7 +227,7 @@ def test_words_of_other_scripts_are_found(make_dataset, tmp_path):
 def test_no_document_with_a_word(make_dataset, tmp_path):
     """PISA itself would end the process."""
     collection = JudgedDataset(make_dataset({"d1": "→ …", "d2": "😀", "d3": ""}))
-    bm25 = Bm25(collection, tmp_path / "index", k1=0.9, b=0.4, depth=10, quiet=True)
+    bm25 = Bm25(collection, tmp_path / "index", k1=0.9, b=0.4, num_results=10, quiet=True)
     with pytest.raises(HarpError, match="has a letter or digit"):
         bm25(topics("word"))
     assert shown(tmp_path / "index") == []
@@ -206,7 +253,7 @@ def test_bm25_on_vaswani_is_near_published_figures(irds_home, tmp_path):
 
 def test_a_collection_that_is_written_again_is_indexed_again(tmp_path):
     file = tmp_path / "documents.jsonl"
-    bm25 = Bm25(f"harp:{tmp_path}", tmp_path / "index", depth=3)
+    bm25 = Bm25(f"harp:{tmp_path}", tmp_path / "index", num_results=3)
     for docno, text in {"d1": "some words", "d2": "a zebra and a horse"}.items():
         page = {"doc_id": docno, "title": "", "text": text, "anchor_text": ""}
         file.write_text(f"{json.dumps(page)}\n")

@@ -131,7 +131,7 @@ def test_what_is_written(options, tmp_path, capfd):
 def test_it_equals_an_experiment_in_pyterrier(options, dataset, tiny_bert, tmp_path):
     results = evaluate(options(depth=3, measures=["AP", "nDCG@10"]))
     collection = JudgedDataset(dataset)
-    bm25 = Bm25(collection, tmp_path / "i", k1=0.9, b=0.4, depth=3, quiet=True)
+    bm25 = Bm25(collection, tmp_path / "i", k1=0.9, b=0.4, num_results=3, quiet=True)
     loader = pt.get_dataset(f"irds:{dataset}").text_loader()
     table = pt.Experiment(
         [bm25, bm25 >> loader >> HarpReranker(tiny_bert)],

@@ -35,7 +35,7 @@ def pipeline(dataset, tiny_bert, tmp_path):
     """BM25 with and without fields, a cosine and a cross-encoder, whose files lie in ``here``."""
     here = tmp_path / "here"
     shutil.copytree(tiny_bert, here / "model")
-    bm25 = Bm25(dataset, here / "index", depth=4)
+    bm25 = Bm25(dataset, here / "index", num_results=4)
     fielded = FieldedBm25(FieldedIndex(dataset, here / "fields"), num_results=4)
     reranker = HarpReranker(here / "model", dataset=f"irds:{dataset}", passages="max")
     cosine = DenseCosine(here / "model", dataset=dataset, index_dir=here / "vectors")
@@ -88,7 +88,7 @@ def test_a_fusion_in_a_pipeline(tiny_bert, tmp_path):
 
 
 def test_the_fields_of_a_collection_are_saved(dataset, tmp_path):
-    titles = Bm25(JudgedDataset("harp-encyclopedia", ["title"]), tmp_path / "index", depth=5)
+    titles = Bm25(JudgedDataset("harp-encyclopedia", ["title"]), tmp_path / "index", num_results=5)
     expected = titles(TOPICS)
     HarpPipeline(titles).save(tmp_path / "saved")
     pd.testing.assert_frame_equal(HarpPipeline.load(tmp_path / "saved")(TOPICS), expected)
@@ -98,7 +98,9 @@ def test_features_that_one_pass_computes(dataset, tiny_bert, tmp_path):
     """`a ** b` is compiled to one transformer, which can be saved as its parts can."""
     options = [{"max_length": 16}, {"max_length": 32}]
     first, second = (HarpReranker(tiny_bert, dataset=f"irds:{dataset}", **o) for o in options)
-    compiled = HarpPipeline(Bm25(dataset, tmp_path / "index", depth=4) >> (first**second).compile())
+    compiled = HarpPipeline(
+        Bm25(dataset, tmp_path / "index", num_results=4) >> (first**second).compile()
+    )
     expected = compiled(TOPICS)
     compiled.save(tmp_path / "saved")
     pd.testing.assert_frame_equal(HarpPipeline.load(tmp_path / "saved")(TOPICS), expected)
@@ -219,6 +221,8 @@ def test_what_cannot_be_saved_is_named(tmp_path, dataset):
         HarpPipeline(Bm25(dataset, tmp_path / "none")).save(tmp_path)
     with pytest.raises(HarpError, match="cannot be saved in a pipeline: known parts are bm25, "):
         HarpPipeline(pt.apply.doc_score(lambda row: 1.0)).save(tmp_path)
+    with pytest.raises(HarpError, match=r"^Sum cannot be saved .* write a sum as HarpFusion"):
+        HarpPipeline(StageBefore() + StageBefore()).save(tmp_path)
     with pytest.raises(HarpError, match="is not a pipeline: name a transformer"):
         HarpPipeline("bm25")
     assert not (tmp_path / "harp_pipeline.json").exists()
@@ -327,7 +331,7 @@ def test_collections_in_the_home_folder_and_at_a_url_are_found_again(tmp_path, m
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     folder = write_documents(tmp_path / "pages")
     for name in ("harp:~/pages", f"harp:file://{folder}"):
-        made = HarpPipeline(Bm25(name, tmp_path / "index", depth=3))
+        made = HarpPipeline(Bm25(name, tmp_path / "index", num_results=3))
         expected = made(TOPICS)
         made.save(tmp_path / "saved")
         pd.testing.assert_frame_equal(HarpPipeline.load(tmp_path / "saved")(TOPICS), expected)

@@ -228,6 +228,42 @@ def test_what_is_learned_again_replaces_what_was_learned():
         assert reciprocal_rank(ranker.transform(unseen), unseen_qrels) > 0.95
 
 
+def test_a_saved_pipeline_learns(tmp_path):
+    frame, qrels = judged(120, 10, third)
+    HarpPipeline(StageBefore() >> LearnedRanker()).save(tmp_path)
+    loaded = HarpPipeline.load(tmp_path)
+    assert loaded.fit(frame, qrels) is loaded
+    expected = (StageBefore() >> LearnedRanker().fit(frame, qrels)).transform(frame)
+    pd.testing.assert_frame_equal(loaded.transform(frame), expected)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda f, q: (f, q.drop(columns="label")), "the judgments have no column label"),
+        (lambda f, q: (f, q.assign(label=40 * q["label"])), "LightGBM cannot learn .*Label 40"),
+        (
+            lambda f, q: (f.assign(features=[*f["features"][:-1], np.ones(3)]), q),
+            "results have 4 and 3 features: give each as many",
+        ),
+    ],
+)
+def test_what_cannot_be_learned_from_is_one_line(change, message):
+    frame, qrels = judged(120, 5, third)
+    with pytest.raises(HarpError, match=message) as caught:
+        LearnedRanker().fit(*change(frame, qrels))
+    assert "\n" not in str(caught.value)
+
+
+def test_judgments_may_be_texts_and_features_numbers():
+    frame, qrels = judged(20, 5, third)
+    numbers = frame.assign(features=[float(row[2]) for row in frame["features"]])
+    ranker = LearnedRanker().fit(numbers, qrels.assign(label=qrels["label"].astype(str)))
+    lists = frame.assign(features=[row[2:3] for row in frame["features"]])
+    expected = LearnedRanker().fit(lists, qrels).transform(lists)
+    assert ranker.transform(numbers)["score"].tolist() == expected["score"].tolist()
+
+
 def test_what_cannot_be_ranked_is_refused():
     frame, qrels = judged(20, 5, third)
     with pytest.raises(HarpError, match="has not learned yet"):

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...errors import HarpError
+from ...graph.reasons import TITLE_LINK
 from ...models.loading import PIPELINE
 from ...work.artifact import MANIFEST, Artifact, read_if_whole
 from ...work.manifest import read_manifest
@@ -151,10 +152,12 @@ def _tell_what_is_few(options: AdaptOptions, rows: Mapping[str, int], systems: S
     """Say, before any training, for what the corpus has too few links and queries."""
     count, links, lines = query_count(options, "test"), rows["anchors"], []
     if not links + rows.get("held_out_links", 0):
+        titles = read_manifest(options.folder / "build" / "graph")["drops"].get(TITLE_LINK, 0)
+        reason = f"the text of each of {titles:,} links is the title of its page"
         lines.append(
-            "the pages have no links to each other. What works without: BM25 and the cosine; and "
-            "titles and headings as queries to train with, by harp build SOURCE --output-dir DIR "
-            "--tasks ati rwi srr"
+            f"{reason if titles else 'the pages have no links to each other'}. What works without: "
+            "BM25 and the cosine; and titles and headings as queries to train with, by harp build "
+            "SOURCE --output-dir DIR --tasks ati rwi srr"
         )
     elif links < _FEWEST_LINKS:
         lines.append(f"{links} links are too few to train on: {_FEWEST_LINKS} are needed")

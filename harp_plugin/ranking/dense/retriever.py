@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable
 from dataclasses import KW_ONLY, dataclass
 from os import PathLike, fspath
@@ -198,7 +199,8 @@ class HarpRetriever(LazyTransformer):
 
     def _comparison_key(self) -> tuple[Any, ...]:
         names = "index", "model", "algorithm", "num_results", "device"
-        return *(getattr(self, name) for name in names), tuple(sorted((self.options or {}).items()))
+        options = json.dumps(self.options, sort_keys=True, default=repr)
+        return *(getattr(self, name) for name in names), options
 
 
 def _of_graph(make: Callable[[], Any], folder: Path) -> Any:

@@ -75,8 +75,9 @@ class DenseCosine(ModelTransformer):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in ("num_results", "batch_size", "max_length", "max_passages"):
-            checked(name, Count | None, getattr(self, name))
+        for name in ("num_results", "batch_size", "max_passages"):
+            checked(name, Count, getattr(self, name))
+        checked("max_length", Count | None, self.max_length)
         if self.index_dir is not None and self.dataset is None:
             raise HarpError("index_dir needs a dataset: name the one whose documents are encoded")
         if not isinstance(self.model, str):

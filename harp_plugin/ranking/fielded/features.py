@@ -79,16 +79,16 @@ class LexicalFeatures(ComparedTransformer):
             The rows, each with (features,) float64 in the order of `names`.
 
         Raises:
-            HarpError: a query is not a string, or the index lacks a document.
+            HarpError: a query or a docno is not a string, or the index lacks a document.
         """
         pt.validate.result_frame(inp, extra_columns=["query"], context=self)
         features = np.zeros((len(inp), len(self.names)))
         fields = np.array([self.index.fields.index(name) for name in self._fields])
-        queries = column_texts(inp, "query")
+        queries, docnos = (np.array(column_texts(inp, c), object) for c in ("query", "docno"))
         groups = inp.reset_index(drop=True).groupby(["qid", "query"], sort=False).indices.values()
         for rows in pt.tqdm(groups, desc="LexicalFeatures", unit="query", disable=not self.verbose):
             postings = self.index.postings
-            documents = postings.documents(inp["docno"].to_numpy()[rows])
+            documents = postings.documents(docnos[rows])
             features[rows] = _features(queries[rows[0]], documents, postings, fields)
         return inp.assign(features=pd.Series(list(features), inp.index, dtype=object))
 

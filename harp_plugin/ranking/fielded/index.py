@@ -34,7 +34,7 @@ class FieldedIndex(Shareable, Compared):
     memory, about 16 bytes for each term of each field, and read from disk.
 
     Args:
-        dataset: an ir_datasets id, or a `harp_plugin.collections.dataset.Dataset`.
+        dataset: what `harp_plugin.collections.dataset.Dataset` takes, or one of these.
         folder: holds one index for each collection and choice of fields.
         fields: names of the fields; by default all that hold a text, except the id.
         quiet: show no progress bar.
@@ -45,13 +45,13 @@ class FieldedIndex(Shareable, Compared):
 
     def __init__(
         self,
-        dataset: Dataset | str,
+        dataset: Any,
         folder: str | PathLike[str],
         fields: Sequence[str] | None = None,
         *,
         quiet: bool = True,
     ) -> None:
-        self.dataset = Dataset(dataset) if isinstance(dataset, str) else dataset
+        self.dataset = dataset if isinstance(dataset, Dataset) else Dataset(dataset)
         if not isinstance(self.dataset.name, str):
             raise HarpError("the dataset has no id: register it with ir_datasets, and name its id")
         self.folder = Path(folder)
@@ -189,7 +189,10 @@ class Postings:
         numbers = np.searchsorted(self.docnos, wanted)
         numbers[numbers == len(self.docnos)] = 0
         if (missing := self.docnos[numbers] != wanted).any():
-            raise HarpError(f"the index has no document {wanted[missing][0]!r}: build it again")
+            raise HarpError(
+                f"the index has no document {wanted[missing][0]!r}: index the dataset that the "
+                "first stage has searched"
+            )
         return numbers
 
     def number(self, term: str) -> int:

@@ -32,7 +32,7 @@ MEASURES = ["RR@10", "nDCG@10"]
 def evaluated(tmp_path_factory):
     collection = JudgedDataset("harp-encyclopedia")
     folder = tmp_path_factory.mktemp("index")
-    bm25 = Bm25(collection, folder, k1=0.9, b=0.4, depth=10, quiet=True)
+    bm25 = Bm25(collection, folder, k1=0.9, b=0.4, num_results=10, quiet=True)
     run = ranked(bm25.transform(collection.topics))
     shuffled = run.assign(score=np.random.default_rng(1).random(len(run)))
     runs = {"BM25": run, "at random": ranked(shuffled), "the same": run}

@@ -311,6 +311,8 @@ def test_equal_settings_make_equal_transformers(cosine, tiny_bert):
     ("options", "message"),
     [
         ({"num_results": 0}, "num_results is 0"),
+        ({"num_results": None}, "num_results is None"),
+        ({"max_passages": None}, "max_passages is None"),
         ({"batch_size": -1}, "batch_size is -1"),
         ({"dtype": "float3"}, "dtype is 'float3': it must be one of"),
         ({"dataset": None}, "index_dir needs a dataset"),

@@ -173,6 +173,7 @@ def test_copies_are_equal_and_find_the_same(index):
     expected = retriever(TOPICS)
     copy = pickle.loads(pickle.dumps(retriever))
     assert copy == retriever != HarpRetriever(index, num_results=4)
+    assert hash(HarpRetriever(index, algorithm="hnsw", options={"probes": [1]})) != hash(retriever)
     pd.testing.assert_frame_equal(copy(TOPICS), expected)
     assert retriever.fuse_rank_cutoff(2) == HarpRetriever(index, num_results=2)
 

@@ -127,7 +127,9 @@ def test_one_field_gives_the_scores_of_pisa(irds_home, tmp_path):
     vaswani = JudgedDataset("vaswani")
     index = FieldedIndex(vaswani, tmp_path / "fielded", ["text"])
     ours = FieldedBm25(index, k1=1.2, b=0.75, num_results=100)(vaswani.topics)
-    pisa = Bm25(vaswani, tmp_path / "pisa", k1=1.2, b=0.75, depth=200, quiet=True)(vaswani.topics)
+    pisa = Bm25(vaswani, tmp_path / "pisa", k1=1.2, b=0.75, num_results=200, quiet=True)(
+        vaswani.topics
+    )
     both = ours.merge(pisa, on=["qid", "docno"], how="left", suffixes=("", "_pisa"))
     assert both["score_pisa"].notna().all() and len(both) == 93 * 100
     np.testing.assert_allclose(both["score"], both["score_pisa"], rtol=2e-6)

@@ -100,6 +100,8 @@ def test_no_results_and_unknown_documents(index):
     assert not index.folder.exists()  # a pipeline is inspected with empty frames
     with pytest.raises(HarpError, match="no document 'x'"):
         features(every_result("apple").assign(docno="x"))
+    with pytest.raises(HarpError, match="no text in column 'docno' of qid"):
+        features(every_result("apple").assign(docno=7))
 
 
 def test_documents_without_any_word(make_pages, tmp_path):
