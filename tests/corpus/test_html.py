@@ -412,6 +412,24 @@ def test_parts_of_generated_pages(html, text):
     assert "\n".join(filter(None, (section.body.text for section in sections))) == text
 
 
+@pytest.mark.parametrize(
+    "mark",
+    [
+        "<a href='#fn1' class='footnote-ref' role='doc-noteref'><sup>1</sup></a>",  # Pandoc
+        "<sup id='fnref:1'><a class='footnote-ref' href='#fn:1'>1</a></sup>",  # Python-Markdown
+        "<sup><a href='#user-content-fn-1' data-footnote-ref>1</a></sup>",  # GitHub
+        " <a class='footnote-reference brackets' href='#id2'>[1]</a>",  # Docutils
+        "<sup class=footnote>[<a class=footnote href='#_footnotedef_1'>1</a>]</sup>",  # Asciidoctor
+        " <a href='#fnref1' class=footnote-back role=doc-backlink>\u21a9\ufe0e</a>",
+        "<a href='#fnref1'>\u21a9\ufe0f</a>",
+    ],
+)
+def test_marks_of_footnotes_are_no_text(mark):
+    page = page_of(f"<p>A word{mark}, and another{mark} one{mark}.")
+    assert page.lead == "A word, and another one."
+    assert sum(page.drops.values()) == 3
+
+
 def test_groups_of_doxygen_are_no_part_of_the_title():
     title = "ns::Foo Class Reference<div class=ingroups><a href=g>Group</a></div>"
     page = page_of(

@@ -24,6 +24,7 @@ _CELLS = frozenset({"td", "th"})
 _BETWEEN_CELLS = " | "
 _TABLE_HEADS = frozenset({"caption", "th", "thead"})
 _PARTS = frozenset({"article", "main", "section"})
+_NOTE = "a note"
 
 
 @dataclass(slots=True)
@@ -100,7 +101,7 @@ class BlockWriter:
             self._tables[-1].add("head")
         omitted = self.rules.omitted(tag, attributes)
         if omitted is not None:
-            return self._omit(omitted, tag)
+            return self._omit(omitted, tag, attributes)
         if tag == "a":
             has_target = attributes.get("href") is not None
             opened = has_target and self._line.open_link(self.rules.target(attributes))
@@ -118,10 +119,11 @@ class BlockWriter:
             self._line.space()
         return None
 
-    def _omit(self, name: str, tag: str) -> Callable[[], None]:
+    def _omit(self, name: str, tag: str, attributes: Attributes) -> Callable[[], None]:
         if tag in ("pre", "table"):
             self._end_line()
-        self._line.space()
+        self.drops[f"link in {name}"] += tag == "a" and bool(attributes.get("href"))
+        self._line.space(needed=name != _NOTE)
         self._omitted = name
 
         def leave() -> None:

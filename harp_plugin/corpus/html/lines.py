@@ -103,9 +103,9 @@ class LineWriter:
         self._length += len(piece)
         self._space = text[-1].isspace()
 
-    def space(self) -> None:
-        """Separate what stands before from what follows, where there is text on both sides."""
-        self._space = True
+    def space(self, *, needed: bool = True) -> None:
+        """Separate what stands before from what follows, or join them, where both hold text."""
+        self._space = needed
 
     def open_link(self, target: str | Dropped) -> bool:
         """Start a link.
@@ -160,7 +160,7 @@ class LineWriter:
             start = link.start + len(shown) - len(anchor)
             self._links.append(Link(start, self._length, anchor, link.target))
             return
-        if len(anchor) == 1 and not number:
+        if len(anchor.rstrip("\ufe0e\ufe0f")) == 1 and not number:
             del self._pieces[link.piece :]
             self._length = link.start
             self._space = self._space or anchor != shown

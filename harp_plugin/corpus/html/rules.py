@@ -28,6 +28,7 @@ _NEGATIONS = frozenset(NAMES["signs"]["negations"])
 _CONTENT_NAMES = frozenset(NAMES["signs"]["content"])
 _NAME = re.compile("[a-z]+")
 _HUMP = re.compile("(?<=[a-z])(?=[A-Z])")
+_NOTE_ROLES = frozenset(NAMES["signs"]["note_roles"])
 _HIDDEN = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.IGNORECASE)
 
 _NUMBER = r"\(?(?:\d{1,4}|[A-Z]|[IVXLC]{1,7})(?:[.–-]\w{1,4}){0,6}\)?"
@@ -63,6 +64,8 @@ class HtmlRules:
         for name in (attributes.get("class") or "").split():
             if reason := reasons.get(name) or reasons.get(f"{tag}.{name}"):
                 return reason
+        if attributes.get("role") in _NOTE_ROLES or "data-footnote-ref" in attributes:
+            return "a note"
         is_hidden = "hidden" in attributes or _HIDDEN.search(attributes.get("style") or "")
         return "hidden text" if is_hidden else None
 
