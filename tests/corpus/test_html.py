@@ -269,6 +269,57 @@ def test_regions(block, region):
     assert (inner[:12] in page.lead) == (region is None)
 
 
+@pytest.mark.parametrize(
+    "start",
+    [
+        "<section id=cookies><h2>Cookies<a class=headerlink href=#cookies>¶</a>",  # Sphinx
+        "<section id=s-related><span id=related></span><h2>Related",  # Django's manual
+        "<div class=section id=footer><h2>Footer",  # Docutils
+        "<section id=the-menu-bar class=level2 data-number=1.2><h2><span>1.2</span> The menu bar",
+        "<div class=chapter-level-extent id=Menus><div class=nav-panel></div><h2>3 Menus",
+    ],
+)
+def test_an_id_that_is_made_of_the_heading_names_no_boilerplate(start):
+    page = page_of(f"<h1>T</h1><p>{LEAD}{start}</h2><p>It is.")
+    assert outline(page)[1][2] == "It is."
+    other = start.replace("<h2>", "<h2>Other ")
+    assert outline(page_of(f"<h1>T</h1><p>{LEAD}{other}</h2><p>It is.")) == [(1, "", LEAD)]
+
+
+def test_the_id_of_a_term_names_no_boilerplate():
+    page = page_of(
+        f"<p>{PROSE}<dl><dt id=term-sidebar>sidebar<dd id=menu-item>It stands aside.</dl>"
+    )
+    assert page.lead == f"{PROSE}\nsidebar\nIt stands aside."
+
+
+@pytest.mark.parametrize(
+    ("block", "text"),
+    [
+        ("<aside class='admonition note'><p>{}</aside>", PROSE),
+        ("<aside class='starlight-aside starlight-aside--tip'><h3>{}</h3></aside>", PROSE),
+        ("<aside class=topic><p>{}</aside>", PROSE),
+        ("<aside class='admonition cookie'><p>{}</aside>", ""),
+        # Docusaurus and sphinx-tabs
+        (
+            "<div class='tabs-container tabList_c'><ul class=tabs role=tablist><li>npm</ul>"
+            "<div role=tabpanel><p>{}</div></div>",
+            PROSE,
+        ),
+        (
+            "<div class='sphinx-tabs docutils'><div role=tablist><button>npm</button></div>"
+            "<div class=sphinx-tabs-panel role=tabpanel><p>{}</div></div>",
+            PROSE,
+        ),
+        ("<div class=tabs><p>{}</div>", ""),
+        ("<nav class=tabs><div role=tabpanel><p>{}</div></nav>", ""),
+        ("<div class='menu tabs'><div role=tabpanel><p>{}</div></div>", ""),
+    ],
+)
+def test_boxes_and_tabs_hold_content(block, text):
+    assert page_of(f"<p>{LEAD}{block.format(PROSE)}").lead == f"{LEAD}\n{text}".strip()
+
+
 def test_all_outside_of_the_main_part_is_boilerplate():
     page = page_of(f"<p>a <a href=x>x</a><main><p>{PROSE}</main><div>b <a href=y>y</a>")
     assert page.lead == PROSE

@@ -112,7 +112,7 @@ class BlockWriter:
             self._separate_cell(node)
             return None
         if tag in _BLOCKS:
-            return self._open_block(tag, attributes)
+            return self._open_block(node, tag, attributes)
         if tag in _BREAKS:
             self._end_line()
         elif tag == "img":
@@ -152,12 +152,12 @@ class BlockWriter:
         if not self._line.is_empty and (node.text() or "").strip():
             self._line.write(_BETWEEN_CELLS)
 
-    def _open_block(self, tag: str, attributes: Attributes) -> Callable[[], None]:
+    def _open_block(self, node: LexborNode, tag: str, attributes: Attributes) -> Callable[[], None]:
         self._end_line()
         region = self._region
         is_main = tag == "main" or attributes.get("role") == "main"
         if region is None or is_main:
-            self._region = self.rules.region(tag, attributes, within=self._parts > 0)
+            self._region = self.rules.region(node, attributes, within=self._parts > 0)
         is_part, is_box = is_main or tag in _PARTS, self.rules.is_box(attributes)
         self._parts += is_part
         self._boxes += is_box

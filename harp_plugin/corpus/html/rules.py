@@ -9,6 +9,8 @@ from functools import lru_cache
 from itertools import chain
 from typing import Protocol
 
+from selectolax.lexbor import LexborNode
+
 from ...text import WORD
 from ..pages import Dropped
 from ..urls import registrable_domain
@@ -27,6 +29,7 @@ _BOXES = frozenset(NAMES["signs"]["boxes"])
 _NEGATIONS = frozenset(NAMES["signs"]["negations"])
 _CONTENT_NAMES = frozenset(NAMES["signs"]["content"])
 _NAME = re.compile("[a-z]+")
+_SECTION = re.compile(r"\b(?:section|document|level\d|[a-z]+-level-extent)\b")
 _HUMP = re.compile("(?<=[a-z])(?=[A-Z])")
 _NOTE_ROLES = frozenset(NAMES["signs"]["note_roles"])
 _HIDDEN = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.IGNORECASE)
@@ -69,11 +72,11 @@ class HtmlRules:
         is_hidden = "hidden" in attributes or _HIDDEN.search(attributes.get("style") or "")
         return "hidden text" if is_hidden else None
 
-    def region(self, tag: str, attributes: Attributes, *, within: bool) -> str | None:
+    def region(self, node: LexborNode, attributes: Attributes, *, within: bool) -> str | None:
         """Return the region of a block that is boilerplate.
 
         Args:
-            tag: the name of the element.
+            node: the element.
             attributes: its attributes.
             within: whether it stands inside a main part, an article or a section.
         """
@@ -113,11 +116,12 @@ class WebRules(HtmlRules):
     """Rules for web pages of any origin.
 
     Boilerplate is: the elements nav, aside, header and footer (the last two only outside of
-    articles and main parts), blocks with an ARIA role of boilerplate, and blocks with a usual name
-    of boilerplate (``navbar``, ``breadcrumbs``, ``sidebar``) as a word of their class or id, but
-    for headers inside of articles and main parts. A note that leads to other pages is a hatnote
-    (role ``note`` or class ``hatnote``, and no box). Code blocks, form controls, embedded media,
-    captions and hidden elements are left out.
+    articles and main parts; an aside that is a box is content), blocks with an ARIA role of
+    boilerplate, and blocks with a usual name of boilerplate (``navbar``, ``breadcrumbs``,
+    ``sidebar``) as a word of their class or id, but for headers inside of articles and main parts,
+    and for ids that are made of the heading of a section or of a term. A note that leads to other
+    pages is a hatnote (role ``note`` or class ``hatnote``, and no box). Code blocks, form controls,
+    embedded media, captions and hidden elements are left out.
 
     Args:
         address: the address of the page.
@@ -136,17 +140,21 @@ class WebRules(HtmlRules):
     is_navigation: Callable[[str, Attributes], bool] | None = None
     used_names: bool = field(default=False, init=False)
 
-    def region(self, tag: str, attributes: Attributes, *, within: bool) -> str | None:
+    def region(self, node: LexborNode, attributes: Attributes, *, within: bool) -> str | None:
         """See `HtmlRules`."""
+        tag = node.tag or "-"
         if self.is_navigation is not None and self.is_navigation(tag, attributes):
             return "navigation"
         role = (attributes.get("role") or "").strip().lower()
         region = _BY_ROLE.get(role) or (None if role == "main" else _BY_ELEMENT.get(tag))
         if role == "note" and not self.is_box(attributes):
             region = "hatnote"
+        elif region == "aside" and (self.is_box(attributes) or attributes.get("class") == "topic"):
+            region = None
         if region is None and self.by_name and role != "main" and tag not in ("main", "article"):
-            names = attributes.get("class"), attributes.get("id")
+            names = attributes.get("class") or "", attributes.get("id") or ""
             region = _region_by_name(*names) if any(names) else None
+            region = region and _region_by_name(*_without_misleading(node, *names))
             self.used_names = self.used_names or region is not None
             return None if within and region == "header" else region
         return None if within and region in ("header", "footer") else region
@@ -173,10 +181,21 @@ class WebRules(HtmlRules):
         return None
 
 
+def _without_misleading(node: LexborNode, classes: str, own_id: str) -> tuple[str, str]:
+    """Leave out an id that is made of a heading or a term, and "tabs" of an element with panels."""
+    if node.css_first("[role=tabpanel]") is not None:
+        classes, own_id = classes.replace("tabs", ""), own_id.replace("tabs", "")
+    is_section = node.tag == "section" or _SECTION.search(classes) is not None
+    heading = node.css_first("h1, h2, h3, h4, h5, h6") if is_section else None
+    title = _NAME.findall(heading.text().lower()) if heading is not None else None
+    is_made = title == _NAME.findall(own_id.lower().removeprefix("s-"))
+    return classes, "" if is_made or node.tag in ("dd", "dt") else own_id
+
+
 @lru_cache(maxsize=1 << 14)
-def _region_by_name(*names: str | None) -> str | None:
+def _region_by_name(*names: str) -> str | None:
     for value in names:
-        for name in (value or "")[:1000].split():
+        for name in value[:1000].split():
             words = _NAME.findall(_HUMP.sub("-", name).lower())
             if not words or not _NEGATIONS.isdisjoint(words):
                 continue
