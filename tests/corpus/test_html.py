@@ -2,6 +2,7 @@
 
 from collections import Counter
 
+import lxml.etree
 import pytest
 
 from harp_plugin.corpus.html import WebRules, decode, read_document, read_page
@@ -397,6 +398,39 @@ def test_head():
 )
 def test_encodings(data, declared):
     assert decode(data, declared).endswith("é ß")
+
+
+@pytest.mark.parametrize("declared", [None, "utf-8", "latin-1"])
+def test_a_broken_byte_leaves_utf8(declared):
+    data = "<meta charset=utf-8>naïve é ß".encode()
+    assert decode(data + b"\xff", declared).endswith("naïve é ß\ufffd")
+    assert decode(data[:-1], declared).endswith("naïve é \ufffd")  # cut off
+
+
+@pytest.mark.parametrize(
+    ("text", "encoding"),
+    [
+        ("Übung für Ärzte", "cp1252"),
+        ("Привет", "cp1251"),
+        ("ウィキペディア", "cp932"),
+        ("联通", "gbk"),
+    ],
+)
+def test_what_is_no_utf8_is_not_taken_for_it(text, encoding):
+    assert decode(text.encode(encoding), encoding) == text
+
+
+@pytest.mark.parametrize("empty", ["<script src='x.js' />", "<title/>", "<textarea rows='2'/>"])
+def test_what_xhtml_closes_at_once_does_not_swallow_the_page(empty):
+    """The text is that which lxml reads, as XML."""
+    script = "<script>if (a &lt; b) document.write('<b/>')</script>"
+    xhtml = (
+        "<!DOCTYPE html PUBLIC '-//W3C//DTD XHTML 1.0 Strict//EN' 'xhtml1-strict.dtd'>"
+        f"<html><head>{script}{empty}</head><body><div>{empty}<p>{PROSE}</p></div></body></html>"
+    )
+    assert lxml.etree.fromstring(xhtml).findtext(".//p") == PROSE
+    assert page_of(xhtml).lead == PROSE
+    assert page_of(xhtml[xhtml.index("<html>") :]).lead == ""
 
 
 @pytest.mark.parametrize(
