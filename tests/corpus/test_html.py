@@ -349,6 +349,17 @@ def test_layout_tables_are_read_by_cells():
     assert page.lead == f"{PROSE}\nOther x cell."
 
 
+@pytest.mark.parametrize("inner", ["<h2>About</h2>", "<table><tr><td>About</table>"])
+def test_a_menu_in_a_layout_table_does_not_swallow_the_page(inner):
+    """As in the manual of libxslt."""
+    menu = "".join(f"<li><a href={n}>item {n}</a>" for n in range(12))
+    page = page_of(f"<table><tr><td><ul>{menu}</ul><td>{inner}<p>{LEAD}</table>")
+    assert page.lead.endswith(LEAD)
+    assert len(links(page, "navigation")) == 12
+    rows = "".join(f"<tr><td><a href={n}>item {n}</a><td>some words" for n in range(12))
+    assert len(links(page_of(f"<p>{LEAD}<table>{rows}</table>"), "navigation")) == 12
+
+
 def test_code_parts_a_paragraph():
     assert page_of("<p>For example: <code>f()</code> or<pre>f(1)</pre>which is.").lead == (
         "For example: f() or\nwhich is."

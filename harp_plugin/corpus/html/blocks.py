@@ -192,7 +192,8 @@ class BlockWriter:
             is_data = table == {"head"} and self._region is None
             if is_data and not self.rules.keeps_tables:
                 self._data_tables.append(span)
-            if WordCount(self._words - words, self._linked - linked, self._links - links).is_menu:
+            size = WordCount(self._words - words, self._linked - linked, self._links - links)
+            if size.is_menu and "structure" not in table:
                 self._menus.append(span)
 
         return leave
