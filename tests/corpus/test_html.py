@@ -338,6 +338,19 @@ def test_blocks_of_links_are_navigation_and_sentences_are_not():
     assert len(links(page_of(f"<p>{PROSE}<ul>{described}</ul>"))) == 5
 
 
+def test_links_to_types_make_no_menu_of_a_description():
+    """As Sphinx describes a function."""
+    fields = "".join(
+        f"<li><p><strong>x{n}</strong> (<a href=int>int</a>) – number {n}" for n in range(12)
+    )
+    described = (
+        "<dl class='py function'><dt class='sig sig-object py' id=m.run>run(x)<dd><p>It runs."
+        f"<dl class='field-list simple'><dt class=field-odd>Parameters<dd><ul class=simple>{fields}"
+    )
+    lines = ["run(x)", "It runs.", "Parameters", *(f"x{n} (int) – number {n}" for n in range(12))]
+    assert page_of(f"<p>{LEAD}{described}").lead.split("\n") == [LEAD, *lines]
+
+
 def test_see_also():
     page = page_of("<h1>T</h1>a<h2>See also</h2><ul><li><a href=x>X</a><li><a href=y>Y</a></ul>")
     assert page.see_also == ["http://a.b/x", "http://a.b/y"]

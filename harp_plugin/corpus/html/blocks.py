@@ -23,6 +23,7 @@ _BREAKS = frozenset({"br", "hr"})
 _CELLS = frozenset({"td", "th"})
 _BETWEEN_CELLS = " | "
 _TABLE_HEADS = frozenset({"caption", "th", "thead"})
+_DESCRIPTIONS = frozenset(NAMES["signs"]["descriptions"])
 _PARTS = frozenset({"article", "main", "section"})
 _NOTE = "a note"
 
@@ -65,7 +66,7 @@ class BlockWriter:
         self._words = self._linked = self._links = 0
         self._heading = 0
         self._region: str | None = None
-        self._parts = self._boxes = 0
+        self._parts = self._boxes = self._descriptions = 0
         self._omitted: str | None = None
         # By open table: whether it has a head, and whether it holds headings or tables.
         self._tables: list[set[str]] = []
@@ -161,7 +162,7 @@ class BlockWriter:
         is_part, is_box = is_main or tag in _PARTS, self.rules.is_box(attributes)
         self._parts += is_part
         self._boxes += is_box
-        leave_list = self._open_list(tag)
+        leave_list = self._open_list(tag, attributes)
         first = len(self.blocks)
 
         def leave() -> None:
@@ -176,9 +177,12 @@ class BlockWriter:
 
         return leave
 
-    def _open_list(self, tag: str) -> Callable[[], None] | None:
+    def _open_list(self, tag: str, attributes: Attributes) -> Callable[[], None] | None:
         if tag not in _LISTS:
             return None
+        classes = (attributes.get("class") or "").split() if tag == "dl" else ()
+        describes = not _DESCRIPTIONS.isdisjoint(classes)
+        self._descriptions += describes
         if tag == "table":
             for table in self._tables[-1:]:
                 table.add("structure")
@@ -193,8 +197,9 @@ class BlockWriter:
             if is_data and not self.rules.keeps_tables:
                 self._data_tables.append(span)
             size = WordCount(self._words - words, self._linked - linked, self._links - links)
-            if size.is_menu and "structure" not in table:
+            if size.is_menu and "structure" not in table and not self._descriptions:
                 self._menus.append(span)
+            self._descriptions -= describes
 
         return leave
 
