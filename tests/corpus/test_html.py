@@ -508,6 +508,7 @@ def test_pages_of_doxygen():
         ("A.<div class=ace_editor>x = 1</div><p class=programlisting>y</p>", "A."),
         ("<table><tr><td class=blob-num>1<td class=blob-code>x</table><p>A.", "A."),
         ("<span class=since>1.0</span> A <a class=src href=s>Source</a>.", "A ."),
+        ("<p>A.<div><span class=since>1.0</span> · <a class=src href=s>Source</a></div>", "A."),
         ("<label>Linux</label><p>A.", "A."),
         ("<h2>History<span class=mw-editsection>[edit]</span></h2><p>A.", "A."),
         ("<article><p>A.<footer class=theme-doc-footer>Edit</footer></article>", "A.\nEdit"),
@@ -537,6 +538,19 @@ def test_marks_of_footnotes_are_no_text(mark):
     page = page_of(f"<p>A word{mark}, and another{mark} one{mark}.")
     assert page.lead == "A word, and another one."
     assert sum(page.drops.values()) == 3
+
+
+@pytest.mark.parametrize(
+    "inside",
+    [
+        "<button class=accordion-button type=button>How do I pay?</button>",
+        "How do I pay?<button>Copy</button>",
+        "<button>+</button>How do I pay?",
+    ],
+)
+def test_a_button_is_text_where_it_is_the_whole_heading(inside):
+    page = page_of(f"<h1>FAQ</h1><p>{LEAD}<h2>{inside}</h2><p>With money.<button>Send</button>")
+    assert outline(page) == [(1, "", LEAD), (2, "How do I pay?", "With money.")]
 
 
 def test_groups_of_doxygen_are_no_part_of_the_title():

@@ -101,7 +101,7 @@ class BlockWriter:
         if tag in _TABLE_HEADS and self._tables:
             self._tables[-1].add("head")
         omitted = self.rules.omitted(tag, attributes)
-        if omitted is not None:
+        if omitted is not None and not (tag == "button" and _is_whole_heading(node)):
             return self._omit(omitted, tag, attributes)
         if tag == "a":
             has_target = attributes.get("href") is not None
@@ -232,3 +232,9 @@ class BlockWriter:
             for block in self.blocks[first:last]:
                 self.drops["link in a table"] += len(block.body.links)
                 block.body = LinkedText("", [])
+
+
+def _is_whole_heading(node: LexborNode) -> bool:
+    """Return whether an element holds all text of the heading that it stands in."""
+    heading = node.parent if node.parent and node.parent.tag in _HEADINGS else None
+    return heading is not None and heading.text().strip() == node.text().strip()

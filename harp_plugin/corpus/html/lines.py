@@ -128,7 +128,7 @@ class LineWriter:
             self.drops[reason or "empty anchor text"] += 1
 
     def end(self) -> tuple[LinkedText, WordCount] | None:
-        """End the line and return it with its size; None where the line is empty."""
+        """End the line and return it with its size; None where it is empty, or a separator (·)."""
         if not self._length:
             self._space = False
             return None
@@ -140,7 +140,7 @@ class LineWriter:
             self._open.start = self._open.piece = 0
         self._pieces, self._links, self._length, self._space = [], [], 0, False
         self._linked_words = self._all_links = 0
-        return line if text else None
+        return line if text.strip("·") or line[0].links else None
 
     def _end_anchor(self) -> None:
         link = self._open
