@@ -540,6 +540,12 @@ def test_marks_of_footnotes_are_no_text(mark):
     assert sum(page.drops.values()) == 3
 
 
+def test_a_heading_that_leads_back_to_the_contents_is_text():
+    """As Docutils writes it."""
+    heading = "<h2><a class=toc-backref href='#id2' role=doc-backlink>Design</a></h2>"
+    assert outline(page_of(f"<h1>T</h1><p>{LEAD}{heading}<p>a"))[1] == (2, "Design", "a")
+
+
 @pytest.mark.parametrize(
     "inside",
     [

@@ -31,7 +31,6 @@ _CONTENT_NAMES = frozenset(NAMES["signs"]["content"])
 _NAME = re.compile("[a-z]+")
 _SECTION = re.compile(r"\b(?:section|document|level\d|[a-z]+-level-extent)\b")
 _HUMP = re.compile("(?<=[a-z])(?=[A-Z])")
-_NOTE_ROLES = frozenset(NAMES["signs"]["note_roles"])
 _HIDDEN = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.IGNORECASE)
 
 _NUMBER = r"\(?(?:\d{1,4}|[A-Z]|[IVXLC]{1,7})(?:[.–-]\w{1,4}){0,6}\)?"
@@ -67,7 +66,7 @@ class HtmlRules:
         for name in (attributes.get("class") or "").split():
             if reason := reasons.get(name) or reasons.get(f"{tag}.{name}"):
                 return reason
-        if attributes.get("role") in _NOTE_ROLES or "data-footnote-ref" in attributes:
+        if attributes.get("role") == "doc-noteref" or "data-footnote-ref" in attributes:
             return "a note"
         is_hidden = "hidden" in attributes or _HIDDEN.search(attributes.get("style") or "")
         return "hidden text" if is_hidden else None
