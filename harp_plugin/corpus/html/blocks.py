@@ -12,11 +12,10 @@ from ..markup import LinkedText
 from ..word_lists import NAMES
 from .document import walk
 from .lines import LineWriter, WordCount
-from .rules import Attributes, HtmlRules
+from .rules import HEADINGS, TABS, Attributes, HtmlRules
 
 __all__ = ["Block", "BlockWriter"]
 
-_HEADINGS = {f"h{level}": level for level in range(1, 7)}
 _LISTS = frozenset(NAMES["kinds_of_elements"]["lists"])
 _BLOCKS = _LISTS | frozenset(NAMES["kinds_of_elements"]["blocks"])
 _BREAKS = frozenset({"br", "hr"})
@@ -64,7 +63,7 @@ class BlockWriter:
         self.main: tuple[int, int] | None = None
         self._line = LineWriter(drops, rules.drop_reason)
         self._words = self._linked = self._links = 0
-        self._heading = 0
+        self._heading, self._title = 0, ""
         self._region: str | None = None
         self._parts = self._boxes = self._descriptions = 0
         self._omitted: str | None = None
@@ -101,14 +100,15 @@ class BlockWriter:
         if tag in _TABLE_HEADS and self._tables:
             self._tables[-1].add("head")
         omitted = self.rules.omitted(tag, attributes)
-        if omitted is not None and not (tag == "button" and _is_whole_heading(node)):
+        is_heading = tag == "button" and self._heading and node.text().strip() == self._title
+        if omitted is not None and not is_heading:
             return self._omit(omitted, tag, attributes)
         if tag == "a":
             has_target = attributes.get("href") is not None
             opened = has_target and self._line.open_link(self.rules.target(attributes))
             return self._line.close_link if opened else None
-        if tag in _HEADINGS:
-            return self._open_heading(_HEADINGS[tag])
+        if tag in HEADINGS:
+            return self._open_heading(node, HEADINGS[tag])
         if tag in _CELLS and self.rules.keeps_tables:
             self._separate_cell(node)
             return None
@@ -132,7 +132,7 @@ class BlockWriter:
 
         return leave
 
-    def _open_heading(self, level: int) -> Callable[[], None] | None:
+    def _open_heading(self, node: LexborNode, level: int) -> Callable[[], None] | None:
         if self._heading:
             return None
         self._end_line()
@@ -140,7 +140,7 @@ class BlockWriter:
             return self._end_line
         for table in self._tables[-1:]:
             table.add("structure")
-        self._heading = level
+        self._heading, self._title = level, node.text().strip()
 
         def leave() -> None:
             self._write_block()
@@ -157,7 +157,8 @@ class BlockWriter:
         self._end_line()
         region = self._region
         is_main = tag == "main" or attributes.get("role") == "main"
-        if region is None or is_main:
+        is_panel = region == TABS and attributes.get("role") == "tabpanel"
+        if region is None or is_main or is_panel:
             self._region = self.rules.region(node, attributes, within=self._parts > 0)
         is_part, is_box = is_main or tag in _PARTS, self.rules.is_box(attributes)
         self._parts += is_part
@@ -219,7 +220,8 @@ class BlockWriter:
         self._linked += count.linked
         self._links += count.links
         menu = count.is_menu and not self._heading
-        self.blocks.append(Block(body, self._heading, self._region, menu))
+        region = "navigation" if self._region == TABS else self._region
+        self.blocks.append(Block(body, self._heading, region, menu))
 
     def _mark_blocks(self) -> None:
         """Mark the blocks in lists of links, and empty the blocks in tables of data."""
@@ -232,9 +234,3 @@ class BlockWriter:
             for block in self.blocks[first:last]:
                 self.drops["link in a table"] += len(block.body.links)
                 block.body = LinkedText("", [])
-
-
-def _is_whole_heading(node: LexborNode) -> bool:
-    """Return whether an element holds all text of the heading that it stands in."""
-    heading = node.parent if node.parent and node.parent.tag in _HEADINGS else None
-    return heading is not None and heading.text().strip() == node.text().strip()

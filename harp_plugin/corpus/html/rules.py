@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from functools import lru_cache
-from itertools import chain
+from itertools import chain, islice
 from typing import Protocol
 
 from selectolax.lexbor import LexborNode
@@ -16,10 +16,14 @@ from ..pages import Dropped
 from ..urls import registrable_domain
 from ..word_lists import NAMES, all_words, kind_by_word
 
-__all__ = ["Attributes", "HtmlRules", "Resolver", "WebRules"]
+__all__ = ["HEADINGS", "TABS", "Attributes", "HtmlRules", "Resolver", "WebRules"]
 
 Attributes = dict[str, str | None]
 """The attributes of an element."""
+
+HEADINGS = {f"h{level}": level for level in range(1, 7)}
+TABS = "tabs"
+"""The region of tabs: navigation, but for their panels."""
 
 _BY_ELEMENT = {"nav": "navigation", "aside": "aside", "header": "header", "footer": "footer"}
 _BY_ROLE = kind_by_word("roles")
@@ -153,9 +157,11 @@ class WebRules(HtmlRules):
         if region is None and self.by_name and role != "main" and tag not in ("main", "article"):
             names = attributes.get("class") or "", attributes.get("id") or ""
             region = _region_by_name(*names) if any(names) else None
-            region = region and _region_by_name(*_without_misleading(node, *names))
+            if region is not None and _is_slug(node, *names):
+                region = _region_by_name(names[0])
             self.used_names = self.used_names or region is not None
-            return None if within and region == "header" else region
+            is_panel = role == "tabpanel" and region == TABS
+            return None if is_panel or (within and region == "header") else region
         return None if within and region in ("header", "footer") else region
 
     def is_box(self, attributes: Attributes) -> bool:
@@ -180,15 +186,13 @@ class WebRules(HtmlRules):
         return None
 
 
-def _without_misleading(node: LexborNode, classes: str, own_id: str) -> tuple[str, str]:
-    """Leave out an id that is made of a heading or a term, and "tabs" of an element with panels."""
-    if node.css_first("[role=tabpanel]") is not None:
-        classes, own_id = classes.replace("tabs", ""), own_id.replace("tabs", "")
-    is_section = node.tag == "section" or _SECTION.search(classes) is not None
-    heading = node.css_first("h1, h2, h3, h4, h5, h6") if is_section else None
-    title = _NAME.findall(heading.text().lower()) if heading is not None else None
-    is_made = title == _NAME.findall(own_id.lower().removeprefix("s-"))
-    return classes, "" if is_made or node.tag in ("dd", "dt") else own_id
+def _is_slug(node: LexborNode, classes: str, own_id: str) -> bool:
+    """Return whether the id of an element is made of a term, or of the heading of a section."""
+    if node.tag != "section" and _SECTION.search(classes) is None:
+        return node.tag in ("dd", "dt")
+    headings = (child for child in islice(node.iter(), 4) if child.tag in HEADINGS)
+    title = next((heading.text()[:1000] for heading in headings), "")
+    return _NAME.findall(title.lower()) == _NAME.findall(own_id.lower().removeprefix("s-"))
 
 
 @lru_cache(maxsize=1 << 14)
@@ -201,6 +205,6 @@ def _region_by_name(*names: str) -> str | None:
             named = (region for region, own in _BY_NAME.items() if not own.isdisjoint(words))
             ended = (region for end, region in _ENDINGS.items() if words[-1].endswith(end))
             region = next(chain(named, ended), None)
-            if region == "navigation" or (region and _CONTENT_NAMES.isdisjoint(words)):
+            if region in ("navigation", TABS) or (region and _CONTENT_NAMES.isdisjoint(words)):
                 return region
     return None
