@@ -2,6 +2,7 @@
 
 from collections import Counter
 
+import lxml.etree
 import pytest
 
 from harp_plugin.corpus.html import WebRules, decode, read_document, read_page
@@ -269,6 +270,57 @@ def test_regions(block, region):
     assert (inner[:12] in page.lead) == (region is None)
 
 
+@pytest.mark.parametrize(
+    "start",
+    [
+        "<section id=cookies><h2>Cookies<a class=headerlink href=#cookies>¶</a>",  # Sphinx
+        "<section id=s-related><span id=related></span><h2>Related",  # Django's manual
+        "<div class=section id=footer><h2>Footer",  # Docutils
+        "<section id=the-menu-bar class=level2 data-number=1.2><h2><span>1.2</span> The menu bar",
+        "<div class=chapter-level-extent id=Menus><div class=nav-panel></div><h2>3 Menus",
+    ],
+)
+def test_an_id_that_is_made_of_the_heading_names_no_boilerplate(start):
+    page = page_of(f"<h1>T</h1><p>{LEAD}{start}</h2><p>It is.")
+    assert outline(page)[1][2] == "It is."
+    other = start.replace("<h2>", "<h2>Other ")
+    assert outline(page_of(f"<h1>T</h1><p>{LEAD}{other}</h2><p>It is.")) == [(1, "", LEAD)]
+
+
+def test_the_id_of_a_term_names_no_boilerplate():
+    page = page_of(
+        f"<p>{PROSE}<dl><dt id=term-sidebar>sidebar<dd id=menu-item>It stands aside.</dl>"
+    )
+    assert page.lead == f"{PROSE}\nsidebar\nIt stands aside."
+
+
+@pytest.mark.parametrize(
+    ("block", "text"),
+    [
+        ("<aside class='admonition note'><p>{}</aside>", PROSE),
+        ("<aside class='starlight-aside starlight-aside--tip'><h3>{}</h3></aside>", PROSE),
+        ("<aside class=topic><p>{}</aside>", PROSE),
+        ("<aside class='admonition cookie'><p>{}</aside>", ""),
+        # Docusaurus and sphinx-tabs
+        (
+            "<div class='tabs-container tabList_c'><ul class=tabs role=tablist><li>npm</ul>"
+            "<div role=tabpanel><p>{}</div></div>",
+            PROSE,
+        ),
+        (
+            "<div class='sphinx-tabs docutils'><div role=tablist><button>npm</button></div>"
+            "<div class=sphinx-tabs-panel role=tabpanel><p>{}</div></div>",
+            PROSE,
+        ),
+        ("<div class=tabs><p>{}</div>", ""),
+        ("<nav class=tabs><div role=tabpanel><p>{}</div></nav>", ""),
+        ("<div class='menu tabs'><div role=tabpanel><p>{}</div></div>", ""),
+    ],
+)
+def test_boxes_and_tabs_hold_content(block, text):
+    assert page_of(f"<p>{LEAD}{block.format(PROSE)}").lead == f"{LEAD}\n{text}".strip()
+
+
 def test_all_outside_of_the_main_part_is_boilerplate():
     page = page_of(f"<p>a <a href=x>x</a><main><p>{PROSE}</main><div>b <a href=y>y</a>")
     assert page.lead == PROSE
@@ -286,6 +338,19 @@ def test_blocks_of_links_are_navigation_and_sentences_are_not():
     assert len(links(page_of(f"<p>{PROSE}<ul>{described}</ul>"))) == 5
 
 
+def test_links_to_types_make_no_menu_of_a_description():
+    """As Sphinx describes a function."""
+    fields = "".join(
+        f"<li><p><strong>x{n}</strong> (<a href=int>int</a>) – number {n}" for n in range(12)
+    )
+    described = (
+        "<dl class='py function'><dt class='sig sig-object py' id=m.run>run(x)<dd><p>It runs."
+        f"<dl class='field-list simple'><dt class=field-odd>Parameters<dd><ul class=simple>{fields}"
+    )
+    lines = ["run(x)", "It runs.", "Parameters", *(f"x{n} (int) – number {n}" for n in range(12))]
+    assert page_of(f"<p>{LEAD}{described}").lead.split("\n") == [LEAD, *lines]
+
+
 def test_see_also():
     page = page_of("<h1>T</h1>a<h2>See also</h2><ul><li><a href=x>X</a><li><a href=y>Y</a></ul>")
     assert page.see_also == ["http://a.b/x", "http://a.b/y"]
@@ -295,6 +360,17 @@ def test_see_also():
 def test_layout_tables_are_read_by_cells():
     page = page_of(f"<table><tr><td><p>{PROSE}<td>Other <a href=x>x</a> cell.</table>")
     assert page.lead == f"{PROSE}\nOther x cell."
+
+
+@pytest.mark.parametrize("inner", ["<h2>About</h2>", "<table><tr><td>About</table>"])
+def test_a_menu_in_a_layout_table_does_not_swallow_the_page(inner):
+    """As in the manual of libxslt."""
+    menu = "".join(f"<li><a href={n}>item {n}</a>" for n in range(12))
+    page = page_of(f"<table><tr><td><ul>{menu}</ul><td>{inner}<p>{LEAD}</table>")
+    assert page.lead.endswith(LEAD)
+    assert len(links(page, "navigation")) == 12
+    rows = "".join(f"<tr><td><a href={n}>item {n}</a><td>some words" for n in range(12))
+    assert len(links(page_of(f"<p>{LEAD}<table>{rows}</table>"), "navigation")) == 12
 
 
 def test_code_parts_a_paragraph():
@@ -348,6 +424,39 @@ def test_encodings(data, declared):
     assert decode(data, declared).endswith("é ß")
 
 
+@pytest.mark.parametrize("declared", [None, "utf-8", "latin-1"])
+def test_a_broken_byte_leaves_utf8(declared):
+    data = "<meta charset=utf-8>naïve é ß".encode()
+    assert decode(data + b"\xff", declared).endswith("naïve é ß\ufffd")
+    assert decode(data[:-1], declared).endswith("naïve é \ufffd")  # cut off
+
+
+@pytest.mark.parametrize(
+    ("text", "encoding"),
+    [
+        ("Übung für Ärzte", "cp1252"),
+        ("Привет", "cp1251"),
+        ("ウィキペディア", "cp932"),
+        ("联通", "gbk"),
+    ],
+)
+def test_what_is_no_utf8_is_not_taken_for_it(text, encoding):
+    assert decode(text.encode(encoding), encoding) == text
+
+
+@pytest.mark.parametrize("empty", ["<script src='x.js' />", "<title/>", "<textarea rows='2'/>"])
+def test_what_xhtml_closes_at_once_does_not_swallow_the_page(empty):
+    """The text is that which lxml reads, as XML."""
+    script = "<script>if (a &lt; b) document.write('<b/>')</script>"
+    xhtml = (
+        "<!DOCTYPE html PUBLIC '-//W3C//DTD XHTML 1.0 Strict//EN' 'xhtml1-strict.dtd'>"
+        f"<html><head>{script}{empty}</head><body><div>{empty}<p>{PROSE}</p></div></body></html>"
+    )
+    assert lxml.etree.fromstring(xhtml).findtext(".//p") == PROSE
+    assert page_of(xhtml).lead == PROSE
+    assert page_of(xhtml[xhtml.index("<html>") :]).lead == ""
+
+
 @pytest.mark.parametrize(
     ("html", "reason"),
     [
@@ -399,6 +508,7 @@ def test_pages_of_doxygen():
         ("A.<div class=ace_editor>x = 1</div><p class=programlisting>y</p>", "A."),
         ("<table><tr><td class=blob-num>1<td class=blob-code>x</table><p>A.", "A."),
         ("<span class=since>1.0</span> A <a class=src href=s>Source</a>.", "A ."),
+        ("<p>A.<div><span class=since>1.0</span> · <a class=src href=s>Source</a></div>", "A."),
         ("<label>Linux</label><p>A.", "A."),
         ("<h2>History<span class=mw-editsection>[edit]</span></h2><p>A.", "A."),
         ("<article><p>A.<footer class=theme-doc-footer>Edit</footer></article>", "A.\nEdit"),
@@ -410,6 +520,43 @@ def test_pages_of_doxygen():
 def test_parts_of_generated_pages(html, text):
     sections = (section for section in page_of(html).sections if not section.region)
     assert "\n".join(filter(None, (section.body.text for section in sections))) == text
+
+
+@pytest.mark.parametrize(
+    "mark",
+    [
+        "<a href='#fn1' class='footnote-ref' role='doc-noteref'><sup>1</sup></a>",  # Pandoc
+        "<sup id='fnref:1'><a class='footnote-ref' href='#fn:1'>1</a></sup>",  # Python-Markdown
+        "<sup><a href='#user-content-fn-1' data-footnote-ref>1</a></sup>",  # GitHub
+        " <a class='footnote-reference brackets' href='#id2'>[1]</a>",  # Docutils
+        "<sup class=footnote>[<a class=footnote href='#_footnotedef_1'>1</a>]</sup>",  # Asciidoctor
+        " <a href='#fnref1' class=footnote-back role=doc-backlink>\u21a9\ufe0e</a>",
+        "<a href='#fnref1'>\u21a9\ufe0f</a>",
+    ],
+)
+def test_marks_of_footnotes_are_no_text(mark):
+    page = page_of(f"<p>A word{mark}, and another{mark} one{mark}.")
+    assert page.lead == "A word, and another one."
+    assert sum(page.drops.values()) == 3
+
+
+def test_a_heading_that_leads_back_to_the_contents_is_text():
+    """As Docutils writes it."""
+    heading = "<h2><a class=toc-backref href='#id2' role=doc-backlink>Design</a></h2>"
+    assert outline(page_of(f"<h1>T</h1><p>{LEAD}{heading}<p>a"))[1] == (2, "Design", "a")
+
+
+@pytest.mark.parametrize(
+    "inside",
+    [
+        "<button class=accordion-button type=button>How do I pay?</button>",
+        "How do I pay?<button>Copy</button>",
+        "<button>+</button>How do I pay?",
+    ],
+)
+def test_a_button_is_text_where_it_is_the_whole_heading(inside):
+    page = page_of(f"<h1>FAQ</h1><p>{LEAD}<h2>{inside}</h2><p>With money.<button>Send</button>")
+    assert outline(page) == [(1, "", LEAD), (2, "How do I pay?", "With money.")]
 
 
 def test_groups_of_doxygen_are_no_part_of_the_title():

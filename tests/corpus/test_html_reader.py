@@ -4,6 +4,7 @@ import gzip
 import re
 from collections import Counter
 from collections.abc import Iterator
+from functools import partial
 from itertools import islice
 from pathlib import Path
 
@@ -16,7 +17,8 @@ from harp_plugin.corpus.build import build_corpus
 from harp_plugin.corpus.options import CorpusOptions
 from harp_plugin.corpus.pages import Dropped, Page, Redirect
 from harp_plugin.corpus.readers import choose_reader, sources
-from harp_plugin.corpus.readers.html import HtmlReader, looks_like_html
+from harp_plugin.corpus.readers.html import HtmlReader, looks_like_html, page_items
+from harp_plugin.corpus.urls import FileAddress, WebAddress
 from harp_plugin.graph import GraphOptions, build_graph
 
 TEXT = "<p>A paragraph with <a href='{}'>a link</a> in it."
@@ -110,6 +112,27 @@ def test_canonical_address_leads_to_the_file():
     assert page.key == "x.html" and page.domain is None
     (page,) = read_bytes(html.replace("https://Example.org/x", "x.html", 1).encode(), "x.html")
     assert page.key == "x.html"
+
+
+@pytest.mark.parametrize(
+    ("key", "is_believed"),
+    [
+        ("a.html", False),
+        ("about/index.html", False),
+        ("index.html", True),
+        ("mirror/x.org/index.html", True),
+        ("http://x.org/about/", False),
+        ("http://x.org/?id=1", True),
+        ("http://www.x.org/Index.php?id=1/2", True),
+    ],
+)
+def test_a_canonical_address_on_all_pages_is_that_of_the_home_page(key, is_believed):
+    html = "<link rel=canonical href='https://x.org/'>" + TEXT.format("y.html")
+    address = WebAddress if "://" in key else FileAddress
+    item, page = page_items(html, partial(address, key))
+    dropped = Dropped("canonical address that is the home page of the site")
+    assert item == (Redirect("https://x.org/", key) if is_believed else dropped)
+    assert page.key == key
 
 
 def test_refresh_is_a_redirect():

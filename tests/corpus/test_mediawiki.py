@@ -53,6 +53,24 @@ def test_last_revision_and_other_models():
     assert dropped == Dropped("page that is not wikitext")
 
 
+@pytest.mark.parametrize(
+    ("language", "database", "expected"),
+    [
+        ("en", "simplewiki", "en"),
+        ("yue", "zh_yuewiki", "yue"),
+        ("de", "my_wiki", "de"),  # the name that MediaWiki proposes when it is installed
+        ("en", "commonswiki", "en"),
+        (None, "simplewiki", "en"),
+        (None, "nds_nlwiki", "nds-nl"),
+    ],
+)
+def test_the_language_is_that_of_the_dump(language, database, expected):
+    xml = dump_xml({"A": "b"}).replace("enwiki", database)
+    written = f' xml:lang="{language}"' if language else ""
+    (page,) = items(xml.replace(' xml:lang="en"', written))
+    assert page.language == expected
+
+
 def test_namespaces_come_from_the_dump():
     xml = dump_xml({"A": "[[Datei:x.jpg|y]] [[Spezial:z|shown]] [[Other:w|link]]"})
     xml = xml.replace(">File<", ">Datei<").replace(">Talk<", ">Spezial<")

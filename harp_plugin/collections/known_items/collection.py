@@ -134,7 +134,7 @@ def _nothing(directory: Path, options: QueryOptions, terms: int, drops: Counter[
         return (
             f"the pages of {directory} have no links to each other, and no redirects or terms of "
             "an index: there is nothing to learn from or to measure with; read a source whose "
-            "pages link to each other, with --site-root if its links begin with a slash"
+            "pages link to each other; for Markdown whose links begin with a slash, add --site-root"
         )
     if not terms:
         return (

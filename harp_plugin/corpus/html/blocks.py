@@ -12,18 +12,19 @@ from ..markup import LinkedText
 from ..word_lists import NAMES
 from .document import walk
 from .lines import LineWriter, WordCount
-from .rules import Attributes, HtmlRules
+from .rules import HEADINGS, TABS, Attributes, HtmlRules
 
 __all__ = ["Block", "BlockWriter"]
 
-_HEADINGS = {f"h{level}": level for level in range(1, 7)}
 _LISTS = frozenset(NAMES["kinds_of_elements"]["lists"])
 _BLOCKS = _LISTS | frozenset(NAMES["kinds_of_elements"]["blocks"])
 _BREAKS = frozenset({"br", "hr"})
 _CELLS = frozenset({"td", "th"})
 _BETWEEN_CELLS = " | "
 _TABLE_HEADS = frozenset({"caption", "th", "thead"})
+_DESCRIPTIONS = frozenset(NAMES["signs"]["descriptions"])
 _PARTS = frozenset({"article", "main", "section"})
+_NOTE = "a note"
 
 
 @dataclass(slots=True)
@@ -62,9 +63,9 @@ class BlockWriter:
         self.main: tuple[int, int] | None = None
         self._line = LineWriter(drops, rules.drop_reason)
         self._words = self._linked = self._links = 0
-        self._heading = 0
+        self._heading, self._title = 0, ""
         self._region: str | None = None
-        self._parts = self._boxes = 0
+        self._parts = self._boxes = self._descriptions = 0
         self._omitted: str | None = None
         # By open table: whether it has a head, and whether it holds headings or tables.
         self._tables: list[set[str]] = []
@@ -99,29 +100,31 @@ class BlockWriter:
         if tag in _TABLE_HEADS and self._tables:
             self._tables[-1].add("head")
         omitted = self.rules.omitted(tag, attributes)
-        if omitted is not None:
-            return self._omit(omitted, tag)
+        is_heading = tag == "button" and self._heading and node.text().strip() == self._title
+        if omitted is not None and not is_heading:
+            return self._omit(omitted, tag, attributes)
         if tag == "a":
             has_target = attributes.get("href") is not None
             opened = has_target and self._line.open_link(self.rules.target(attributes))
             return self._line.close_link if opened else None
-        if tag in _HEADINGS:
-            return self._open_heading(_HEADINGS[tag])
+        if tag in HEADINGS:
+            return self._open_heading(node, HEADINGS[tag])
         if tag in _CELLS and self.rules.keeps_tables:
             self._separate_cell(node)
             return None
         if tag in _BLOCKS:
-            return self._open_block(tag, attributes)
+            return self._open_block(node, tag, attributes)
         if tag in _BREAKS:
             self._end_line()
         elif tag == "img":
             self._line.space()
         return None
 
-    def _omit(self, name: str, tag: str) -> Callable[[], None]:
+    def _omit(self, name: str, tag: str, attributes: Attributes) -> Callable[[], None]:
         if tag in ("pre", "table"):
             self._end_line()
-        self._line.space()
+        self.drops[f"link in {name}"] += tag == "a" and bool(attributes.get("href"))
+        self._line.space(needed=name != _NOTE)
         self._omitted = name
 
         def leave() -> None:
@@ -129,7 +132,7 @@ class BlockWriter:
 
         return leave
 
-    def _open_heading(self, level: int) -> Callable[[], None] | None:
+    def _open_heading(self, node: LexborNode, level: int) -> Callable[[], None] | None:
         if self._heading:
             return None
         self._end_line()
@@ -137,7 +140,7 @@ class BlockWriter:
             return self._end_line
         for table in self._tables[-1:]:
             table.add("structure")
-        self._heading = level
+        self._heading, self._title = level, node.text().strip()
 
         def leave() -> None:
             self._write_block()
@@ -150,16 +153,17 @@ class BlockWriter:
         if not self._line.is_empty and (node.text() or "").strip():
             self._line.write(_BETWEEN_CELLS)
 
-    def _open_block(self, tag: str, attributes: Attributes) -> Callable[[], None]:
+    def _open_block(self, node: LexborNode, tag: str, attributes: Attributes) -> Callable[[], None]:
         self._end_line()
         region = self._region
         is_main = tag == "main" or attributes.get("role") == "main"
-        if region is None or is_main:
-            self._region = self.rules.region(tag, attributes, within=self._parts > 0)
+        is_panel = region == TABS and attributes.get("role") == "tabpanel"
+        if region is None or is_main or is_panel:
+            self._region = self.rules.region(node, attributes, within=self._parts > 0)
         is_part, is_box = is_main or tag in _PARTS, self.rules.is_box(attributes)
         self._parts += is_part
         self._boxes += is_box
-        leave_list = self._open_list(tag)
+        leave_list = self._open_list(tag, attributes)
         first = len(self.blocks)
 
         def leave() -> None:
@@ -174,9 +178,12 @@ class BlockWriter:
 
         return leave
 
-    def _open_list(self, tag: str) -> Callable[[], None] | None:
+    def _open_list(self, tag: str, attributes: Attributes) -> Callable[[], None] | None:
         if tag not in _LISTS:
             return None
+        classes = (attributes.get("class") or "").split() if tag == "dl" else ()
+        describes = not _DESCRIPTIONS.isdisjoint(classes)
+        self._descriptions += describes
         if tag == "table":
             for table in self._tables[-1:]:
                 table.add("structure")
@@ -190,8 +197,10 @@ class BlockWriter:
             is_data = table == {"head"} and self._region is None
             if is_data and not self.rules.keeps_tables:
                 self._data_tables.append(span)
-            if WordCount(self._words - words, self._linked - linked, self._links - links).is_menu:
+            size = WordCount(self._words - words, self._linked - linked, self._links - links)
+            if size.is_menu and "structure" not in table and not self._descriptions:
                 self._menus.append(span)
+            self._descriptions -= describes
 
         return leave
 
@@ -211,7 +220,8 @@ class BlockWriter:
         self._linked += count.linked
         self._links += count.links
         menu = count.is_menu and not self._heading
-        self.blocks.append(Block(body, self._heading, self._region, menu))
+        region = "navigation" if self._region == TABS else self._region
+        self.blocks.append(Block(body, self._heading, region, menu))
 
     def _mark_blocks(self) -> None:
         """Mark the blocks in lists of links, and empty the blocks in tables of data."""

@@ -34,6 +34,11 @@ _OVERFULL_TAG = re.compile(rf"<[a-zA-Z][^\s/>]*+(?:{_ATTRIBUTE}){{{_MAX_ATTRIBUT
 _REFRESH = re.compile(
     r"""\s*(\d{1,4})[\d.]*\s*[;,]\s*(?:url\s*=\s*)?["']?([^"']+)""", re.IGNORECASE
 )
+_XHTML = re.compile(r"<\?xml\b|//DTD XHTML|http://www\.w3\.org/1999/xhtml")
+_EMPTY = re.compile(
+    rf"<({'|'.join(_UNPARSED)})\b[^<>]*?(/>|>(?:[^<]++|<(?!/\1\b))*+)", re.IGNORECASE
+)
+"""An element that is not parsed: closed at once, as XML allows, or with what it holds."""
 _LANGUAGE = re.compile(r"\s*([a-zA-Z]{2,3})(?![a-zA-Z])")
 
 
@@ -63,6 +68,8 @@ class Document:
 def decode(data: bytes, declared: str | None = None) -> str:
     """Decode a page as UTF-8, else in the declared encoding, else in the detected one.
 
+    A page is UTF-8 with broken bytes if most of its characters that are not ASCII are whole.
+
     Args:
         data: the bytes of the page.
         declared: the encoding that the HTTP header names.
@@ -70,6 +77,9 @@ def decode(data: bytes, declared: str | None = None) -> str:
     if b"\0" not in data[:1024] and b"\x1b" not in data[:1024]:
         with suppress(UnicodeDecodeError):
             return data.decode("utf-8-sig")
+        text = data.decode("utf-8-sig", "replace")
+        if 2 * text.count("\ufffd") < len(text) - len(text.encode("ascii", "ignore")):
+            return text
     encoding = map_encoding_to_html5(declared, fallback_utf8=False) if declared else None
     encoding = encoding or detect_encoding(data, from_html_meta=True) or "cp1252"
     return bytes_to_str(data, encoding, errors="replace", fallback_encodings=("cp1252",))
@@ -79,6 +89,8 @@ def read_document(text: str) -> Document | Dropped:
     """Parse a page, or say why it exceeds the bounds."""
     if len(text) > MAX_PAGE:
         return LONG_PAGE
+    if _XHTML.search(text, 0, 1024):
+        text = _EMPTY.sub(_closed, text)
     if reason := _excess(text):
         return Dropped(reason)
     tree = LexborHTMLParser(text)
@@ -95,6 +107,11 @@ def read_document(text: str) -> Document | Dropped:
             groups.decompose()
         document.title = " ".join(title.text().split())
     return document
+
+
+def _closed(element: re.Match[str]) -> str:
+    """Close an element as HTML asks for."""
+    return f"{element[0][:-2]}></{element[1]}>" if element[2] == "/>" else element[0]
 
 
 def _read_head(document: Document, node: LexborNode) -> None:

@@ -103,9 +103,9 @@ class LineWriter:
         self._length += len(piece)
         self._space = text[-1].isspace()
 
-    def space(self) -> None:
-        """Separate what stands before from what follows, where there is text on both sides."""
-        self._space = True
+    def space(self, *, needed: bool = True) -> None:
+        """Separate what stands before from what follows, or join them, where both hold text."""
+        self._space = needed
 
     def open_link(self, target: str | Dropped) -> bool:
         """Start a link.
@@ -128,7 +128,7 @@ class LineWriter:
             self.drops[reason or "empty anchor text"] += 1
 
     def end(self) -> tuple[LinkedText, WordCount] | None:
-        """End the line and return it with its size; None where the line is empty."""
+        """End the line and return it with its size; None where it is empty, or a separator (·)."""
         if not self._length:
             self._space = False
             return None
@@ -140,7 +140,7 @@ class LineWriter:
             self._open.start = self._open.piece = 0
         self._pieces, self._links, self._length, self._space = [], [], 0, False
         self._linked_words = self._all_links = 0
-        return line if text else None
+        return line if text.strip("·") or line[0].links else None
 
     def _end_anchor(self) -> None:
         link = self._open
@@ -160,7 +160,7 @@ class LineWriter:
             start = link.start + len(shown) - len(anchor)
             self._links.append(Link(start, self._length, anchor, link.target))
             return
-        if len(anchor) == 1 and not number:
+        if len(anchor.rstrip("\ufe0e\ufe0f")) == 1 and not number:
             del self._pieces[link.piece :]
             self._length = link.start
             self._space = self._space or anchor != shown

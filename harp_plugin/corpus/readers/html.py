@@ -31,6 +31,8 @@ _HTML = re.compile(
 _XHTML = re.compile(rb"<(?:!doctype\s+html|html)[\s/>]", re.IGNORECASE)
 _SUFFIX = re.compile(r"\.[A-Za-z]\w{1,4}$")
 _BYTE_ORDER_MARKS = ((b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be"))
+_HOME = re.compile(r"(?:(?:index|default|home)\b[^/]*)?(?:\?.*)?", re.IGNORECASE)
+_OF_HOME_PAGE = Dropped("canonical address that is the home page of the site")
 MIN_WORDS = 50
 """The fewest words of a page for which the usual names of boilerplate are ignored."""
 
@@ -54,8 +56,9 @@ def page_items(
 
     The terms are those of an index on the page (DocBook, Sphinx, Texinfo), which is navigation.
 
-    For a page that leads on at once (meta refresh), this is one redirect. Where the usual names of
-    boilerplate leave no text of a page of 50 words or more, these names are ignored.
+    For a page that leads on at once (meta refresh), this is one redirect. A canonical address that
+    is the home page of a site, as on all pages of some sites, counts for home pages only. Where the
+    usual names of boilerplate leave no text of a page of 50 words or more, these names are ignored.
 
     Args:
         html: the text of the page.
@@ -84,9 +87,18 @@ def page_items(
         return
     canonical = address.resolve(document.canonical) if document.canonical else None
     if isinstance(canonical, str):
-        yield Redirect(canonical, address.key)
+        is_wrong = _claims_home_page(canonical, address.key)
+        yield _OF_HOME_PAGE if is_wrong else Redirect(canonical, address.key)
     yield from terms
     yield page
+
+
+def _claims_home_page(canonical: str, key: str) -> bool:
+    """Return whether the canonical address of another page is that of the home page of a site."""
+    site = canonical.partition("://")[2].removesuffix("/")
+    web = key.partition("://")[2]
+    path = web.partition("/")[2] if web else key.rpartition(f"{site}/")[2]
+    return bool(site) and "/" not in site and _HOME.fullmatch(path) is None
 
 
 class HtmlReader:

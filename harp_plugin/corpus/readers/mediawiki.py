@@ -19,6 +19,7 @@ from .source import LONG_RECORD, LONG_TEXT, MAX_RECORD, MAX_TEXT, Source, decomp
 __all__ = ["MediaWikiReader", "multistream_index", "read_site"]
 
 _MEDIA_IDS = ("-2", "6", "14")
+_LANGUAGE = "{http://www.w3.org/XML/1998/namespace}lang"
 _WIKITEXT = (None, "wikitext")
 _REDIRECT = re.compile(r"\s*#redirect\s*:?\s*\[\[([^\[\]|\n]+)", re.IGNORECASE)
 _BLOCK = 1 << 20
@@ -95,20 +96,20 @@ def _dump_site(source: Source) -> Site:
     for element in root.iter():
         element.tag = element.tag.rpartition("}")[2]
     info = root.find("siteinfo")
-    return read_site(Element("siteinfo") if info is None else info)
+    return read_site(Element("siteinfo") if info is None else info, root.get(_LANGUAGE))
 
 
-def read_site(info: Element) -> Site:
-    """Read namespaces, title case and language from ``<siteinfo>``."""
+def read_site(info: Element, language: str | None = None) -> Site:
+    """Read the settings from ``<siteinfo>``; the language only where the dump declares none."""
     names = {
         space.get("key", ""): space.text.lower() for space in info.iter("namespace") if space.text
     }
-    language = (info.findtext("dbname") or "").partition("wik")[0].replace("_", "-")
+    code = (info.findtext("dbname") or "").partition("wik")[0].replace("_", "-")
     return Site(
         namespaces=CANONICAL_NAMESPACES | {name for key, name in names.items() if key != "0"},
         media=MEDIA_NAMESPACES | {names[key] for key in _MEDIA_IDS if key in names},
         first_letter=info.findtext("case") != "case-sensitive",
-        language=wiki_language(language),
+        language=language or wiki_language(code),
     )
 
 
