@@ -172,15 +172,21 @@ def measure_runs(
     """
     check_judgments(qrels)
     names = {"qid": "query_id", "docno": "doc_id", "label": "relevance"}
-    evaluator = ir_measures.evaluator(measures, qrels.rename(columns=names))
+    qids = topics["qid"].tolist()
+    numbers = {qid: str(number) for number, qid in enumerate(qids)}  # gdeval reads no other ids
+
+    def numbered(frame: pd.DataFrame) -> pd.DataFrame:
+        of_topics = frame.assign(qid=frame["qid"].map(numbers)).dropna(subset="qid")
+        return of_topics.rename(columns=names)
+
+    evaluator = ir_measures.evaluator(measures, numbered(qrels))
     per_query = {}
     for row, run in runs.items():
-        values = {str(measure): dict.fromkeys(topics["qid"], 0.0) for measure in measures}
+        values = {str(measure): dict.fromkeys(qids, 0.0) for measure in measures}
         in_order = run.sort_values("score", ascending=False, kind="stable")
         in_order = in_order.assign(score=-in_order.groupby("qid").cumcount().astype(float))
-        for qid, measure, value in evaluator.iter_calc(in_order.rename(columns=names)):
-            if qid in values[str(measure)]:
-                values[str(measure)][qid] = float(value)
+        for number, measure, value in evaluator.iter_calc(numbered(in_order)):
+            values[str(measure)][qids[int(number)]] = float(value)
         per_query[row] = values
     return per_query
 

@@ -3,6 +3,7 @@
 import math
 from dataclasses import replace
 from pathlib import Path
+from shutil import which
 
 import numpy as np
 import pandas as pd
@@ -52,6 +53,19 @@ def t_test(differences: np.ndarray) -> float:
     scale = math.gamma(n / 2) / (math.sqrt((n - 1) * math.pi) * math.gamma((n - 1) / 2))
     tail, _ = integrate.quad(lambda x: scale * (1 + x * x / (n - 1)) ** (-n / 2), t, math.inf)
     return 2 * tail
+
+
+@pytest.mark.skipif(which("perl") is None, reason="gdeval is a program in Perl")
+@pytest.mark.parametrize("qid", ["7", "index-7"])
+def test_expected_reciprocal_rank_by_hand(qid):
+    """Of grades up to 4: (2^1 - 1) / 2^4 at rank 1; at rank 2 (1 - 1/16) (2^2 - 1) / 2^4 / 2."""
+    docnos = ["d1", "d2"]
+    qrels = pd.DataFrame({"qid": qid, "docno": docnos, "label": [1, 2]})
+    run = pd.DataFrame({"qid": qid, "docno": docnos, "score": [2.0, 1.0]})
+    topics = pd.DataFrame({"qid": [qid], "query": ["words"]})
+    measured = measure_runs({"x": run}, topics, qrels, parse_measures(["ERR@10"]))
+    expected = 1 / 16 + 15 / 16 * 3 / 16 / 2
+    assert measured["x"]["ERR@10"] == {qid: pytest.approx(expected, abs=1e-5)}
 
 
 def test_paired_tests_by_integration():

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...collections.dataset import Dataset, JudgedDataset
-from ...models.loading import model_fingerprint
 from ...work.artifact import Artifact, Provenance
 from ...work.provenance import package_versions, scoring_versions
 from ...work.records import read_record, write_record
@@ -197,7 +196,7 @@ class Systems:
                 "dev": dev.identity,
                 "systems": self._chosen,
                 "features": names,
-                "encoder": model_fingerprint(self.options.cosine_encoder),
+                "encoder": self._cosine.encoder.fingerprint,
                 "max_length": self._cosine.max_length,
                 "max_passages": self._cosine.max_passages,
                 "seed": self.options.seed,
