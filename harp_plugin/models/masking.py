@@ -111,11 +111,14 @@ class TokenMasker:
 def _continues(vocabulary: Mapping[str, int]) -> NDArray[np.bool_]:
     """Return which ids go on with a word, by the marks of WordPiece, of bytes or of SentencePiece.
 
+    The mark that most tokens have counts: `##` is also the beginning of a heading in Markdown.
+
     Raises:
         HarpError: the vocabulary has no such marks.
     """
-    mark = next((m for m in ("##", *_STARTS) if any(t.startswith(m) for t in vocabulary)), None)
-    if mark is None:
+    counts = {mark: sum(t.startswith(mark) for t in vocabulary) for mark in ("##", *_STARTS)}
+    mark = max(counts, key=lambda each: counts[each])
+    if not counts[mark]:
         raise HarpError(
             "the vocabulary of this tokenizer does not say where words begin: leave "
             "mlm_whole_words out"

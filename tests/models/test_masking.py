@@ -90,6 +90,8 @@ def test_a_word_ends_at_a_special_token(of_words):
         (["[MASK]", "play", "##ing"], [False, False, True]),
         (["<mask>", "Ġplay", "ing"], [True, False, True]),
         (["<mask>", "▁play", "ing"], [True, False, True]),
+        (["<mask>", "##", "Ġplay", "Ġ##", "ing"], [True, True, False, False, True]),
+        (["[MASK]", "Ġ", "##Ġ", "play", "##ing"], [False, False, True, False, True]),
     ],
 )
 def test_vocabularies_say_where_words_begin(vocabulary, continues):
