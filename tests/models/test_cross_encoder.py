@@ -173,7 +173,8 @@ def test_base_model_gets_the_same_fresh_heads_for_a_seed(tmp_path, caplog):
     assert "classifier.weight" in first.new_weights
     assert "cls.predictions.transform.dense.weight" in first.new_weights
     assert not any(name.startswith("bert.") for name in first.new_weights)
-    assert "lacks weights of classifier, cls: they are drawn at random, with seed 1" in caplog.text
+    said = "lacks fitting weights of classifier, cls: they are drawn at random, with seed 1"
+    assert said in caplog.text
     state = torch.random.get_rng_state()
     assert equal_weights(first, TrainableCrossEncoder.load(str(tmp_path), seed=1))
     assert torch.equal(state, torch.random.get_rng_state())
@@ -191,6 +192,24 @@ def test_classifier_of_more_labels_is_replaced(tmp_path):
     model = TrainableCrossEncoder.load(str(tmp_path))
     assert "classifier.weight" in model.new_weights
     assert model(**batch()).scores.shape == (3,)
+
+
+@pytest.mark.parametrize(("labels", "relevant"), [({}, 1), ({0: "relevant", 1: "other"}, 0)])
+def test_the_score_of_two_labels_is_their_difference(labels, relevant, tmp_path, caplog):
+    torch.manual_seed(0)
+    config = BertConfig(**SMALL, **({"id2label": labels} if labels else {"num_labels": 2}))
+    theirs = BertForSequenceClassification(config).eval()
+    torch.nn.init.normal_(theirs.classifier.weight)
+    torch.nn.init.normal_(theirs.classifier.bias)
+    theirs.save_pretrained(tmp_path)
+    with caplog.at_level(logging.INFO, logger="harp_plugin"), torch.no_grad():
+        model = TrainableCrossEncoder.load(str(tmp_path)).eval()
+        logits = theirs(**padded(batch())).logits
+    difference = logits[:, relevant] - logits[:, 1 - relevant]
+    torch.testing.assert_close(model(**batch()).scores, difference, atol=1e-5, rtol=1e-5)
+    assert model.config.num_labels == 1
+    assert not any(name.startswith("classifier") for name in model.new_weights)
+    assert "weights of cls: they are drawn" in caplog.text
 
 
 def test_roberta_reads_two_tokens_less_than_it_has_positions(tmp_path):
