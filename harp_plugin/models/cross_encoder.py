@@ -288,7 +288,11 @@ class TrainableCrossEncoder(TrainableModel):
         output = scorer(output_hidden_states=masked is not None, **inputs)
         hidden = None
         if masked is not None:
-            hidden = output.hidden_states[-1].flatten(0, 1)[positions[masked]]
+            states = output.hidden_states[-1]
+            if states.shape[:2] != inputs["input_ids"].shape:  # Funnel
+                kind = type(self.scorer).__name__
+                raise HarpError(f"{kind} gives no state of each token: leave out the loss mlm")
+            hidden = states.flatten(0, 1)[positions[masked]]
         return output.logits[:, 0], hidden
 
     def trained(self, *, scored: bool, masked: bool) -> Iterator[nn.Parameter]:

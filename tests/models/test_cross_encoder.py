@@ -20,8 +20,12 @@ from transformers import (
     DistilBertModel,
     ElectraConfig,
     ElectraModel,
+    FunnelConfig,
+    FunnelModel,
     GPT2Config,
     GPT2Model,
+    LongformerConfig,
+    LongformerModel,
     ModernBertConfig,
     ModernBertModel,
     RobertaConfig,
@@ -321,6 +325,31 @@ def test_unknown_architecture_is_padded(tmp_path):
     start, stop = np.cumsum(inputs["lengths"])[2:4]
     alone = {"input_ids": inputs["input_ids"][start:stop], "lengths": inputs["lengths"][3:4]}
     torch.testing.assert_close(model(**alone).scores, scores[3:4], atol=1e-5, rtol=1e-5)
+
+
+def test_longformer_predicts_masked_tokens(tmp_path):
+    """Against its own model, of one pair, which is as long as its window."""
+    config = LongformerConfig(attention_window=[8, 8], pad_token_id=0, **SMALL)
+    LongformerModel(config).save_pretrained(tmp_path / "base")
+    model = perturb(TrainableCrossEncoder.load(str(tmp_path / "base")))
+    model.save(tmp_path / "saved")
+    ids, positions = torch.arange(5, 13), torch.tensor([1, 6])
+    with torch.no_grad():
+        ours = model(ids, np.array([8]), masked_positions=positions)
+        alone = AutoModelForSequenceClassification.from_pretrained(tmp_path / "saved").eval()
+        states = alone(ids[None], output_hidden_states=True).hidden_states[-1]
+        theirs = AutoModelForMaskedLM.from_pretrained(tmp_path / "saved").eval()
+        logits = theirs.lm_head(states)[0, positions]
+    torch.testing.assert_close(ours.mlm_logits, logits, atol=1e-5, rtol=1e-5)
+
+
+def test_funnel_has_no_states_of_each_token(tmp_path):
+    size = {"d_model": 16, "n_head": 2, "d_head": 8, "d_inner": 24, "num_decoder_layers": 1}
+    FunnelModel(FunnelConfig(vocab_size=120, block_sizes=[1, 1], **size)).save_pretrained(tmp_path)
+    model = TrainableCrossEncoder.load(str(tmp_path)).eval()
+    assert model(**batch()).scores.shape == (3,)
+    with pytest.raises(HarpError, match=r"Funnel\w+ gives no state of each token: leave out the"):
+        model(**batch(), masked_positions=torch.tensor([1]))
 
 
 def products_under_autocast(model, is_packed):
