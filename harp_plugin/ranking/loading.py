@@ -40,7 +40,7 @@ def load_cross_encoder(
     if missing and not allow_untrained:
         raise HarpError(
             f"model {name} has no trained weights for {', '.join(missing[:4])}: its scores would be"
-            " random; name a trained reranker, or set allow_untrained to measure that"
+            " random; name a trained reranker (evaluations measure random ones by allow_untrained)"
         )
     check_logits(model, name)
     model = model.to(device).eval()
