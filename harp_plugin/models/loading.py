@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
@@ -25,6 +25,7 @@ __all__ = [
     "PIPELINE",
     "POOLING",
     "WEIGHTS",
+    "check_base",
     "check_model_folder",
     "choose_device",
     "load_pretrained",
@@ -173,6 +174,19 @@ def check_model_folder(folder: Path) -> None:
         raise HarpError(
             f"{damage}: restore it; if you changed this model on purpose, delete "
             f"{folder / MANIFEST}"
+        )
+
+
+def check_base(name: str, missing: Iterable[str]) -> None:
+    """Check that a base model lacks no weights except a pooler's.
+
+    Raises:
+        HarpError: it does.
+    """
+    if lacking := sorted(key for key in missing if "pooler" not in key):
+        raise HarpError(
+            f"model {name} lacks {len(lacking)} weights of its base, such as {lacking[0]}: "
+            "name a complete checkpoint"
         )
 
 
