@@ -244,7 +244,8 @@ def model_errors(name: str, kind: str = "model") -> Iterator[None]:
         if match := re.search(
             r"Unrecognized configuration class <class '[\w.]*\.(\w+)Config'>", reason
         ):
-            reason = f"{match[1]} has no {kind}; name an encoder such as BERT"
+            use = ", with which cross-encoders are trained" if "MaskedLM" in kind else ""
+            reason = f"{match[1]} has no {kind}{use}; name an encoder such as BERT"
         if "connect to 'https://huggingface.co'" in reason:
             reason = (
                 "there is no such folder, and the Hugging Face hub cannot be reached: check the "
