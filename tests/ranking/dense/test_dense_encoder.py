@@ -14,7 +14,7 @@ from harp_plugin.errors import HarpError
 from harp_plugin.ranking.dense.encoder import Encoder
 from harp_plugin.ranking.dense.vectors import LibraryVectors, TextVectors
 
-TEXTS = ["a link leads on", "dogs bark at unaffordable electrocardiograms", "", "one two " * 30]
+TEXTS = ["A link leads ON", "dogs bark at unaffordable electrocardiograms", "", "one two " * 30]
 
 
 @pytest.fixture(scope="module")
