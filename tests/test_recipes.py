@@ -287,7 +287,7 @@ def test_a_missing_stop_list_of_a_paper_is_named():
 
 def test_our_own_settings_of_harp_have_their_recipe():
     ours, theirs = read_recipe(f"{HARP}-default"), read_recipe(HARP)
-    assert theirs.keys() - ours.keys() == {"stop_words", "attention_dropout"}
+    assert theirs.keys() - ours.keys() == {"stop_words"}
     changed = {key for key in ours if ours[key] != theirs[key]}
     assert changed == {"about", "output_dir", "preset"} and ours["preset"] == "default"
 

@@ -49,6 +49,8 @@ SENSELESS = {
     "eval_steps": (-1,),
     **dict.fromkeys(("validation_depth", "validation_queries", "validation_groups"), COUNTS),
     **dict.fromkeys(("label_smoothing_factor", "neftune_noise_alpha"), (0.1, 5)),
+    "data_seed": (0, 7),
+    "train_sampling_strategy": ("group_by_length", "sequential"),
     "debug": ("underflow_overflow", "tpu_metrics_debug", ["tpu_metrics_debug"]),
 }
 
@@ -75,6 +77,7 @@ def test_training(name, value):
         {"max_grad_norm": 1e300},
         {"adam_beta1": 0},
         {"report_to": None},
+        {"data_seed": None, "train_sampling_strategy": "random"},
     ],
 )
 def test_what_users_do_on_purpose(changes):

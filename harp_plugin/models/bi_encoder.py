@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 from transformers import AutoConfig, PreTrainedModel, PreTrainedTokenizerBase
 
+from ..errors import HarpError
 from .in_batch import in_batch_documents
 from .loading import load_pretrained, resolve_model
 from .masking import TokenMasker
@@ -162,6 +163,11 @@ class TrainableBiEncoder(TrainableModel):
                 missing, it has parts that are not trained here, or no decoder for the pooling.
         """
         files = SentenceEncoderFiles.read(resolve_model(name), pooling, normalize)
+        if not files.is_plain:
+            raise HarpError(
+                f"model {name} makes vectors in a way that is not trained here (include_prompt, "
+                "default_prompt_name, do_lower_case or the like): name another encoder"
+            )
         kind = encoder_class(load_pretrained(AutoConfig, name), files.pooling)
         encoder, new_weights = load_with_new_weights(
             kind, name, seed, attention_dropout=attention_dropout

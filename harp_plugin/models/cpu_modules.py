@@ -36,7 +36,9 @@ class CpuLinear(nn.Linear):
         is_torchs = input.dim() < 2 or not input.numel() or torch.is_autocast_enabled("cpu")
         if is_torchs or not is_float32 or not multiplies_by_onednn():
             return super().forward(input)
-        return _Product.apply(input, self.weight, self.bias)
+        # A view of the output may be changed in place, where an output that is a view may not.
+        rows = _Product.apply(input.flatten(0, -2), self.weight, self.bias)
+        return rows.unflatten(0, input.shape[:-1])
 
 
 class CpuDropout(nn.Dropout):
@@ -73,7 +75,7 @@ class _EmbeddingWithGradient(nn.Embedding):
 
 
 class _Product(torch.autograd.Function):
-    """The product of a linear layer by oneDNN in float32."""
+    """The product of a linear layer for rows, by oneDNN in float32."""
 
     @staticmethod
     def forward(ctx: Any, inputs: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
@@ -88,17 +90,16 @@ class _Product(torch.autograd.Function):
             return None, None, None
         inputs, weight = ctx.saved_tensors
         gradient = gradient.contiguous()
-        rows = gradient.flatten(0, -2)
         has_inputs, has_weight, has_bias = ctx.needs_input_grad
         return (
             _times_transposed(gradient, weight.mT) if has_inputs else None,
-            _times_transposed(rows.mT, inputs.flatten(0, -2).mT) if has_weight else None,
-            rows.sum(0) if has_bias else None,
+            _times_transposed(gradient.mT, inputs.mT) if has_weight else None,
+            gradient.sum(0) if has_bias else None,
         )
 
 
 def _times_transposed(left: Tensor, right: Tensor, bias: Tensor | None = None) -> Tensor:
-    """Multiply (..., inner) by the transposed (outputs, inner), and add a bias."""
+    """Multiply (rows, inner) by the transposed (outputs, inner), and add a bias."""
     return torch.ops.mkldnn._linear_pointwise(left, right, bias, "none", [], "")
 
 

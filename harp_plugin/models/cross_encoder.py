@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.export import register_dataclass
 from transformers import (
+    AutoConfig,
     AutoModelForMaskedLM,
     AutoModelForSequenceClassification,
     PreTrainedModel,
@@ -20,6 +21,8 @@ from transformers import (
 )
 
 from ..errors import HarpError
+from .labels import relevant_label
+from .loading import load_pretrained
 from .masking import TokenMasker
 from .packing import PackedClassifier, PassThroughEncoder
 from .packing.classifier import outside_autocast, with_exact_head
@@ -177,8 +180,9 @@ class TrainableCrossEncoder(TrainableModel):
     ) -> TrainableCrossEncoder:
         """Load a checkpoint that has either head, both heads, or neither.
 
-        Heads that the checkpoint lacks are drawn at random, the same for the same seed, and the log
-        names them.
+        Of a head with two labels, the score is the logit of the relevant one minus the other, as
+        in ranking. Heads that the checkpoint lacks are drawn at random, the same for the same seed,
+        and the log names them; so is a head with more labels.
 
         Args:
             name: name of the model, as in `harp_plugin.models.loading.resolve_model`.
@@ -196,6 +200,7 @@ class TrainableCrossEncoder(TrainableModel):
             attention_dropout=attention_dropout,
             num_labels=1,
         )
+        new_in_scorer -= _start_from_two_labels(scorer, new_in_scorer, name)
         language_model, new_in_language_model = load_with_new_weights(
             AutoModelForMaskedLM, name, seed
         )
@@ -280,7 +285,11 @@ class TrainableCrossEncoder(TrainableModel):
         output = scorer(output_hidden_states=masked is not None, **inputs)
         hidden = None
         if masked is not None:
-            hidden = output.hidden_states[-1].flatten(0, 1)[positions[masked]]
+            states = output.hidden_states[-1]
+            if states.shape[:2] != inputs["input_ids"].shape:  # Funnel
+                kind = type(self.scorer).__name__
+                raise HarpError(f"{kind} gives no state of each token: leave out the loss mlm")
+            hidden = states.flatten(0, 1)[positions[masked]]
         return output.logits[:, 0], hidden
 
     def trained(self, *, scored: bool, masked: bool) -> Iterator[nn.Parameter]:
@@ -290,6 +299,28 @@ class TrainableCrossEncoder(TrainableModel):
             yield from self.scorer.parameters()
         if masked:
             yield from self.language_model.parameters()
+
+
+def _start_from_two_labels(scorer: PreTrainedModel, new_weights: set[str], name: str) -> set[str]:
+    """Let a score be the difference of two logits, if the checkpoint's head gives two.
+
+    Returns:
+        The names of the weights that are in the checkpoint, for two labels.
+
+    Raises:
+        HarpError: both labels say that a text is relevant, or both that it is not.
+    """
+    config = load_pretrained(AutoConfig, name)
+    kinds = config.architectures or []
+    if config.num_labels != 2 or not any("SequenceClassification" in kind for kind in kinds):
+        return set()
+    both, lacking = load_with_new_weights(AutoModelForSequenceClassification, name, seed=0)
+    relevant = relevant_label(config)
+    for weight in new_weights - lacking:
+        of_labels = both.get_parameter(weight).detach()
+        difference = of_labels[relevant] - of_labels[1 - relevant]
+        scorer.get_parameter(weight).data.copy_(difference)
+    return new_weights - lacking
 
 
 def _share_modules(scorer: PreTrainedModel, language_model: PreTrainedModel) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
@@ -25,6 +25,7 @@ __all__ = [
     "PIPELINE",
     "POOLING",
     "WEIGHTS",
+    "check_base",
     "check_model_folder",
     "choose_device",
     "load_pretrained",
@@ -183,6 +184,19 @@ def check_model_folder(folder: Path) -> None:
         )
 
 
+def check_base(name: str, missing: Iterable[str]) -> None:
+    """Check that a base model lacks no weights except a pooler's.
+
+    Raises:
+        HarpError: it does.
+    """
+    if lacking := sorted(key for key in missing if "pooler" not in key):
+        raise HarpError(
+            f"model {name} lacks {len(lacking)} weights of its base, such as {lacking[0]}: "
+            "name a complete checkpoint"
+        )
+
+
 def _check_config(source: str, name: str) -> None:
     """Check that a model needs no quantized weights and no code from the hub.
 
@@ -237,7 +251,8 @@ def model_errors(name: str, kind: str = "model") -> Iterator[None]:
         if match := re.search(
             r"Unrecognized configuration class <class '[\w.]*\.(\w+)Config'>", reason
         ):
-            reason = f"{match[1]} has no {kind}; name an encoder such as BERT"
+            use = ", with which cross-encoders are trained" if "MaskedLM" in kind else ""
+            reason = f"{match[1]} has no {kind}{use}; name an encoder such as BERT"
         if "connect to 'https://huggingface.co'" in reason:
             reason = (
                 "there is no such folder, and the Hugging Face hub cannot be reached: check the "

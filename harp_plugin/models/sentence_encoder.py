@@ -81,6 +81,8 @@ class SentenceEncoderFiles:
             normalize = "Normalize" in kinds if normalize is None else normalize
         settings: Settings = _read(name, _SETTINGS) or {}
         inputs: Settings = _read(name, _INPUT) or {}
+        if (_read(name, "tokenizer_config.json") or {}).get("do_lower_case"):
+            inputs.pop("do_lower_case", None)  # the tokenizer does it
         prompts: Settings = settings.get("prompts") or {}
         return cls(
             pooling or "mean",

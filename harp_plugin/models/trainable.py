@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from transformers import AutoConfig, PreTrainedModel, PreTrainedTokenizerBase
 
 from ..errors import HarpError, folded
-from .loading import WEIGHTS, load_pretrained, longest_input, without_notices
+from .loading import WEIGHTS, check_base, load_pretrained, longest_input, without_notices
 from .masking import TokenMasker
 from .packing import can_pack
 from .sentence_encoder import SentenceEncoderFiles
@@ -336,12 +336,7 @@ def load_with_new_weights(
     new_weights = set(info["missing_keys"]) | {key for key, *_ in info["mismatched_keys"]}
     is_base = model.base_model is model
     base = "" if is_base else f"{model.base_model_prefix}."
-    lacking = sorted(key for key in new_weights if key.startswith(base) and "pooler" not in key)
-    if lacking:
-        raise HarpError(
-            f"model {name} lacks {len(lacking)} weights of its base, such as {lacking[0]}: "
-            "name a complete checkpoint"
-        )
+    check_base(name, [key for key in new_weights if key.startswith(base)])
     return model, new_weights
 
 

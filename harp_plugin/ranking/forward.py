@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import inspect
-import re
 from copy import deepcopy
 from typing import Any
 
 import torch
 from torch import Tensor
-from transformers import PretrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from ..errors import HarpError
 from ..models.devices import to_device
+from ..models.labels import relevant_label
 from ..models.packing import PackedClassifier, Packing
 from ..models.packing.classifier import without_encoder
 from ..models.packing.encoder import with_filler
@@ -20,10 +19,7 @@ from ..models.pairs import PackedPairs
 from ..models.pooling import padded_inputs
 from .batches import BatchRunner, scoring_lock
 
-__all__ = ["FirstTokenClassifier", "Forward", "relevant_label"]
-
-_LABEL = re.compile(r"\b(?:relevant|true|yes|positive|match|entailment)\b")
-_NEGATIVE = re.compile(r"(?:irr|not?\b|non|un|inval|false|neg|mis|contra)")
+__all__ = ["FirstTokenClassifier", "Forward"]
 
 
 class Forward(BatchRunner):
@@ -91,23 +87,6 @@ class Forward(BatchRunner):
         return all(
             "token_type_ids" in names for names in (self._tokenizer.model_input_names, accepted)
         )
-
-
-def relevant_label(config: PretrainedConfig) -> int:
-    """Return the number of the relevant one of two labels: that of such a name, else 1.
-
-    Raises:
-        HarpError: both names say that a text is relevant, or both that it is not.
-    """
-    names = [str(config.id2label.get(number, "")).strip().lower() for number in (0, 1)]
-    says = [_NEGATIVE.match(name) is None and _LABEL.search(name) is not None for name in names]
-    denies = [_NEGATIVE.match(name) is not None for name in names]
-    if all(says) or all(denies):
-        raise HarpError(
-            f"the model's labels {names[0]!r} and {names[1]!r} do not say which one is relevant: "
-            "name one of them relevant in id2label of its config.json"
-        )
-    return 0 if says[0] or denies[1] else 1
 
 
 class FirstTokenClassifier(PackedClassifier):

@@ -41,7 +41,7 @@ def load_cross_encoder(
     if missing and not allow_untrained:
         raise HarpError(
             f"model {name} has no trained weights for {', '.join(missing[:4])}: its scores would be"
-            " random; name a trained reranker, or set allow_untrained to measure that"
+            " random; name a trained reranker (evaluations measure random ones by allow_untrained)"
         )
     check_logits(model, name)
     if has_default_prompt(resolve_model(name)):

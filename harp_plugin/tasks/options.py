@@ -103,8 +103,8 @@ class DrawOptions(Options):
             --negatives-per-group.
         alike_negatives: Whether a page can be a negative whose title is that of the positive page,
             or whose lead is nearly the same. By default as the preset says.
-        negatives_per_group: SRR, RWI, ATI, LTM and anchor: how many negatives a group has at most.
-            By default as the preset says.
+        negatives_per_group: SRR, RWI, ATI, LTM, anchor and crop: how many negatives a group has at
+            most. By default as the preset says.
         anchor_query: anchor: the query is the text of an anchor alone (anchor), or with words of
             its sentence as in RQP (context); the latter needs term weights.
         anchors_per_page: anchor: how many distinct anchor texts that lead to a page are examples at

@@ -25,7 +25,9 @@ _NAMES = {
     **dict.fromkeys(("query_max_len", "q_max_len"), "max_query_length"),
     **dict.fromkeys(("passage_max_len", "p_max_len", "rerank_max_len"), "max_length"),
 }
-"""Our names of Tevatron's options whose values stay as they are."""
+"""Our names of Tevatron's options."""
+_SPECIAL_TOKENS = 2
+"""[CLS] and [SEP], which Tevatron's retriever counts among the tokens of a query."""
 _GROUP_SIZES = ("train_group_size", "train_n_passages")
 _OWN = ("dataset_name", "dataset_config", "temperature", "pooling", "normalize", *_GROUP_SIZES)
 _WITHOUT_EFFECT = (
@@ -74,7 +76,8 @@ def harp_arguments(kind: str, argv: Sequence[str]) -> list[str]:
     translated = {"model_kind": kind, **_data(given)}
     for name, value in given.items():
         if own := _NAMES.get(name):
-            translated[own] = value
+            is_of_query = own == "max_query_length" and not is_reranker
+            translated[own] = int(value) - _SPECIAL_TOKENS if is_of_query else value
         elif name in _GROUP_SIZES:
             translated["negatives_per_group"] = int(value) - 1
         elif name not in (*_OWN, *_WITHOUT_EFFECT) and value != defaults[name]:

@@ -47,6 +47,7 @@ _OPTIONS_OF_OTHER_MODELS = (
     *("negatives_x_device", "grad_cache", "do_encode", "debug"),
     *("label_smoothing_factor", "neftune_noise_alpha", "use_liger_kernel"),
 )
+_NOT_READ = {"data_seed": None, "train_sampling_strategy": "random"}
 _EXAMPLES = {
     "tasks": 'rqp qdm, rqp=2 qdm=0.5, or {"rqp": 2, "qdm": 0.5}',
     "losses": 'hinge mlm=0.1, or {"hinge": 1, "mlm": 0.1}',
@@ -330,6 +331,9 @@ class HarpTrainingArguments(ValidationOptions, Overwriting, Progress, TevatronTr
         for name in _OPTIONS_OF_OTHER_MODELS:
             if getattr(self, name, None):
                 raise HarpError(f"{name} has no meaning for groups of pairs: leave it out")
+        for name, usual in _NOT_READ.items():
+            if getattr(self, name, usual) != usual:
+                raise HarpError(f"{name} is not read, seed alone draws the order: leave it out")
         self.report_to = getattr(self, "report_to", None) or "none"
         if self.validation_dataset is not None:
             self.validation_dataset = self.validation_dataset.removeprefix("irds:")

@@ -10,7 +10,7 @@ import torch
 from transformers import AutoConfig, AutoModel, PreTrainedModel
 
 from ..errors import HarpError
-from ..models.loading import load_pretrained
+from ..models.loading import check_base, load_pretrained
 from ..models.packing import Packing, can_pack, encode, prepare
 
 __all__ = ["NO_FAST_PATH", "PackedEncoder", "PaddedEncoder", "load_encoder"]
@@ -47,11 +47,7 @@ def load_encoder(
 def _load_complete(name: str, **options) -> PreTrainedModel:
     """Load a base model, and check that only weights of a pooler are missing."""
     model, info = load_pretrained(AutoModel, name, output_loading_info=True, **options)
-    missing = sorted(key for key in info["missing_keys"] if "pooler" not in key)
-    if missing:
-        raise HarpError(
-            f"model {name} lacks {len(missing)} weights, such as {missing[0]}: name a complete one"
-        )
+    check_base(name, info["missing_keys"])
     return model
 
 

@@ -233,6 +233,27 @@ def test_parts_that_are_not_trained(tiny_bert, tmp_path, modules, pooling, said)
         TrainableBiEncoder.load(str(tmp_path))
 
 
+@pytest.mark.parametrize(
+    ("file", "setting"),
+    [
+        ("1_Pooling/config.json", {"include_prompt": False}),
+        ("config_sentence_transformers.json", {"default_prompt_name": "query"}),
+        ("sentence_bert_config.json", {"do_lower_case": True}),
+    ],
+)
+def test_ways_of_making_vectors_that_are_not_trained(file, setting, tiny_bert, tokenizer, tmp_path):
+    TrainableBiEncoder.load(str(tiny_bert)).save(tmp_path)
+    path = tmp_path / file
+    path.write_text(json.dumps(json.loads(path.read_text()) | setting))
+    with pytest.raises(HarpError, match="in a way that is not trained here"):
+        TrainableBiEncoder.load(str(tmp_path))
+    if file == "sentence_bert_config.json":  # a tokenizer that does it by itself, as BGE's
+        tokenizer.save_pretrained(tmp_path)
+        config = json.loads((tmp_path / "tokenizer_config.json").read_text())
+        assert config["do_lower_case"]
+        TrainableBiEncoder.load(str(tmp_path))
+
+
 def test_wrong_options(tiny_bert):
     with pytest.raises(HarpError, match="pooling is 'max': give one of cls, mean, last"):
         TrainableBiEncoder.load(str(tiny_bert), pooling="max")

@@ -20,8 +20,12 @@ from transformers import (
     DistilBertModel,
     ElectraConfig,
     ElectraModel,
+    FunnelConfig,
+    FunnelModel,
     GPT2Config,
     GPT2Model,
+    LongformerConfig,
+    LongformerModel,
     ModernBertConfig,
     ModernBertModel,
     RobertaConfig,
@@ -165,8 +169,8 @@ def test_language_model_reads_the_encoder_and_its_embeddings(tiny_bert):
     assert model.scorer.bert.encoder.layer[0].output.dense.weight.grad.abs().sum() > 0
 
 
-def test_a_head_of_two_labels_does_not_fit(tmp_path, caplog):
-    BertForSequenceClassification(BertConfig(**SMALL, num_labels=2)).save_pretrained(tmp_path)
+def test_a_head_of_three_labels_does_not_fit(tmp_path, caplog):
+    BertForSequenceClassification(BertConfig(**SMALL, num_labels=3)).save_pretrained(tmp_path)
     with caplog.at_level(logging.INFO, logger="harp_plugin"):
         TrainableCrossEncoder.load(str(tmp_path), seed=1)
     assert "lacks fitting weights of classifier, cls: drawn at random, with seed 1" in caplog.text
@@ -198,6 +202,24 @@ def test_classifier_of_more_labels_is_replaced(tmp_path):
     model = TrainableCrossEncoder.load(str(tmp_path))
     assert "classifier.weight" in model.new_weights
     assert model(**batch()).scores.shape == (3,)
+
+
+@pytest.mark.parametrize(("labels", "relevant"), [({}, 1), ({0: "relevant", 1: "other"}, 0)])
+def test_the_score_of_two_labels_is_their_difference(labels, relevant, tmp_path, caplog):
+    torch.manual_seed(0)
+    config = BertConfig(**SMALL, **({"id2label": labels} if labels else {"num_labels": 2}))
+    theirs = BertForSequenceClassification(config).eval()
+    torch.nn.init.normal_(theirs.classifier.weight)
+    torch.nn.init.normal_(theirs.classifier.bias)
+    theirs.save_pretrained(tmp_path)
+    with caplog.at_level(logging.INFO, logger="harp_plugin"), torch.no_grad():
+        model = TrainableCrossEncoder.load(str(tmp_path)).eval()
+        logits = theirs(**padded(batch())).logits
+    difference = logits[:, relevant] - logits[:, 1 - relevant]
+    torch.testing.assert_close(model(**batch()).scores, difference, atol=1e-5, rtol=1e-5)
+    assert model.config.num_labels == 1
+    assert not any(name.startswith("classifier") for name in model.new_weights)
+    assert "weights of cls: they are drawn" in caplog.text
 
 
 def test_roberta_reads_two_tokens_less_than_it_has_positions(tmp_path):
@@ -309,6 +331,31 @@ def test_unknown_architecture_is_padded(tmp_path):
     start, stop = np.cumsum(inputs["lengths"])[2:4]
     alone = {"input_ids": inputs["input_ids"][start:stop], "lengths": inputs["lengths"][3:4]}
     torch.testing.assert_close(model(**alone).scores, scores[3:4], atol=1e-5, rtol=1e-5)
+
+
+def test_longformer_predicts_masked_tokens(tmp_path):
+    """Against its own model, of one pair, which is as long as its window."""
+    config = LongformerConfig(attention_window=[8, 8], pad_token_id=0, **SMALL)
+    LongformerModel(config).save_pretrained(tmp_path / "base")
+    model = perturb(TrainableCrossEncoder.load(str(tmp_path / "base")))
+    model.save(tmp_path / "saved")
+    ids, positions = torch.arange(5, 13), torch.tensor([1, 6])
+    with torch.no_grad():
+        ours = model(ids, np.array([8]), masked_positions=positions)
+        alone = AutoModelForSequenceClassification.from_pretrained(tmp_path / "saved").eval()
+        states = alone(ids[None], output_hidden_states=True).hidden_states[-1]
+        theirs = AutoModelForMaskedLM.from_pretrained(tmp_path / "saved").eval()
+        logits = theirs.lm_head(states)[0, positions]
+    torch.testing.assert_close(ours.mlm_logits, logits, atol=1e-5, rtol=1e-5)
+
+
+def test_funnel_has_no_states_of_each_token(tmp_path):
+    size = {"d_model": 16, "n_head": 2, "d_head": 8, "d_inner": 24, "num_decoder_layers": 1}
+    FunnelModel(FunnelConfig(vocab_size=120, block_sizes=[1, 1], **size)).save_pretrained(tmp_path)
+    model = TrainableCrossEncoder.load(str(tmp_path)).eval()
+    assert model(**batch()).scores.shape == (3,)
+    with pytest.raises(HarpError, match=r"Funnel\w+ gives no state of each token: leave out the"):
+        model(**batch(), masked_positions=torch.tensor([1]))
 
 
 def products_under_autocast(model, is_packed):

@@ -6,7 +6,7 @@ from transformers import BertConfig
 
 from harp_plugin.errors import HarpError
 from harp_plugin.evaluation.results import measure_runs, parse_measures
-from harp_plugin.ranking.forward import relevant_label
+from harp_plugin.models.labels import relevant_label
 
 QRELS = pd.DataFrame([("q", "b", 1)], columns=["qid", "docno", "label"])
 

@@ -8,6 +8,8 @@ import sys
 import pytest
 
 from harp_plugin.errors import HarpError
+from harp_plugin.models.bi_encoder import BiEncoderBatches
+from harp_plugin.models.pairs import TextTemplate
 from harp_plugin.options_parser import OptionsParser
 from harp_plugin.tevatron.names import harp_arguments, run
 from harp_plugin.training.arguments import PRETRAINING
@@ -55,10 +57,19 @@ def test_the_retrievers_options(tmp_path, as_file):
     assert (model.pooling, model.normalize) == ("cls", False)
     assert (data.build_dir, data.tasks) == ("some/where", {"anchor": 1, "ict": 1})
     assert data.losses == {"contrastive": {"temperature": 1.0}}
-    assert (data.max_query_length, data.max_length, data.negatives_per_group) == (24, 100, 4)
+    assert (data.max_query_length, data.max_length, data.negatives_per_group) == (22, 100, 4)
     assert data.negatives == "bm25"
     assert (training.per_device_train_batch_size, training.max_steps) == (16, 7)
     assert (training.learning_rate, training.output_dir) == (2e-5, "out")
+
+
+def test_a_querys_length_is_tevatrons(tokenizer):
+    """A query of 24 tokens with [CLS] and [SEP], as Tevatron's tokenizer cuts it."""
+    _, data, _ = parsed("bi-encoder", flags(RETRIEVER))
+    batches = BiEncoderBatches(tokenizer, TextTemplate.from_tokenizer(tokenizer), 100, ("", ""))
+    batch = batches([("word " * 60, "text")], [data.max_query_length], None)
+    theirs = tokenizer("word " * 60, truncation=True, max_length=RETRIEVER[QUERY])["input_ids"]
+    assert batch["input_ids"][: batch["lengths"][0]].tolist() == theirs
 
 
 def test_losses_of_ones_own():

@@ -147,7 +147,7 @@ def test_models_without_a_masked_language_model(model, name, recipe, tiny_bert, 
     tokenizer.save_pretrained(tmp_path / "model")
     capsys.readouterr()
     line = error_of(capsys, "train", recipe(model=str(tmp_path / "model")))
-    assert f"{name} has no AutoModelForMaskedLM; name an encoder such as BERT" in line
+    assert f"{name} has no AutoModelForMaskedLM, with which cross-encoders are trained" in line
     assert not (tmp_path / "out").exists()
 
 

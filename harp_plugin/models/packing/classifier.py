@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import copy
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -157,6 +158,13 @@ def _without_last_layer(base: Any) -> tuple[Any, Any]:
     return shorter, base.encoder.layer[-1]
 
 
+@dataclass
+class _States(BaseModelOutputWithPooling):
+    """What heads read of an encoder; Longformer's also reads attention, which it need not have."""
+
+    global_attentions: tuple[Tensor, ...] | None = None
+
+
 class PassThroughEncoder(nn.Module):
     """Takes the place of a model's encoder, and returns the hidden states that it receives.
 
@@ -173,7 +181,7 @@ class PassThroughEncoder(nn.Module):
     ) -> BaseModelOutputWithPooling:
         """Return ``inputs_embeds`` as the last hidden states."""
         pooled = None if self.pooler is None else self.pooler(inputs_embeds)
-        return BaseModelOutputWithPooling(last_hidden_state=inputs_embeds, pooler_output=pooled)
+        return _States(last_hidden_state=inputs_embeds, pooler_output=pooled)
 
 
 def without_encoder(model: PreTrainedModel) -> PreTrainedModel:

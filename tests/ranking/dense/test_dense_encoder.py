@@ -14,7 +14,7 @@ from harp_plugin.errors import HarpError
 from harp_plugin.ranking.dense.encoder import Encoder
 from harp_plugin.ranking.dense.vectors import LibraryVectors, TextVectors
 
-TEXTS = ["a link leads on", "dogs bark at unaffordable electrocardiograms", "", "one two " * 30]
+TEXTS = ["A link leads ON", "dogs bark at unaffordable electrocardiograms", "", "one two " * 30]
 
 
 @pytest.fixture(scope="module")
@@ -111,7 +111,7 @@ def changed(folder, file, **settings):
         ("1_Pooling/config.json", {"include_prompt": False, "pooling_mode": "mean"}, False),
         ("1_Pooling/config.json", {"pooling_mode": "max"}, False),
         ("1_Pooling/config.json", {"pooling_mode": "lasttoken"}, True),
-        ("sentence_bert_config.json", {"do_lower_case": True}, False),
+        ("sentence_bert_config.json", {"do_lower_case": True}, True),  # as its tokenizer does
     ],
 )
 def test_every_setting_counts(cls_encoder, tmp_path, way, file, settings, packs):
