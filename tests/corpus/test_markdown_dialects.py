@@ -126,7 +126,8 @@ def test_wiki_links(tmp_path):
     ("markdown", "text"),
     [
         ("> [!WARNING]\n> Take care.", "Take care."),
-        ("> [!tip]- A title\n> Take care.", "A title Take care."),
+        ("> [!tip]- A *short* title\n> Take care\n> now.", "A short title\nTake care now."),
+        ("> [!tip]- A title\n> Take care.", "A title\nTake care."),
         ('!!! note "A title"\n\n    Take care.\n\nMore.', "A title\nTake care.\nMore."),
         ("??? tip\n    Take care.\n\nMore.", "Tip\nTake care.\nMore."),
         ('=== "C"\n\n    A tab.\n\n=== "D"\n\n    Another.', "C\nA tab.\nD\nAnother."),

@@ -242,6 +242,12 @@ def test_files_without_text_are_counted(text):
     assert list(read_bytes(text.encode(), "x.md")) == [Dropped("page without text")]
 
 
+def test_a_page_of_code_has_the_description_in_its_front_matter():
+    """As most of Hugo's own pages about functions are."""
+    page = page_of("---\ndescription: Reports whether\n  a value exists.\n---\n```\nin $s 1\n```\n")
+    assert page.lead == "Reports whether a value exists."
+
+
 def test_a_file_that_leads_on_is_a_redirect():
     text = b"---\nredirect_url: /cpp/other\n---\n# Moved\n"
     assert read_bytes(text, "x.md") == [Redirect("x.md", "cpp/other.md")]
@@ -258,6 +264,9 @@ def test_a_file_that_leads_on_is_a_redirect():
         ("x.md", "<!-- A comment. -->\n\n## Part\n\nText.", "Part"),
         ("x.md", "Text.\n\n# Part\n\nText.", "Part"),
         ("My Note.md", "Text.\n\n## Part\n\nText.\n\n### Other\n\nText.", "My Note"),
+        ("Settings.md", "*Text*.\n\n## Open settings\n\nText.\n\n## Other\n\nText.", "Settings"),
+        ("x.md", '<a name="y"></a>\n## Open x\n\nText.\n\n## Other\n\nText.', "Open x"),
+        ("x.md", "Text.\n<h1>Open x</h1>\n\n## Other\n\nText.", "Open x"),
         ("My Note.md", "## Part\n\nText.\n\n## Other\n\nText.", "My Note"),
         ("My Note.md", "# Head\n\nText.", "Head"),
         ("getting-started.md", "Text.", "Getting started"),
@@ -265,7 +274,8 @@ def test_a_file_that_leads_on_is_a_redirect():
     ],
 )
 def test_titles(name, text, title):
-    assert page_of(text, name).title == title
+    page = page_of(text, name)
+    assert page.title == title and page.lead.startswith("Text.")
 
 
 def test_links_of_a_folder(tmp_path):
