@@ -297,6 +297,12 @@ READ = [
     ),
     ("docusaurus", "<p>x</p>\n::: tip T\nB.\n:::\n\n:::note\nC.\n:::", "x\nT\nB.\nC.", ""),
     ("docusaurus", "A.\n\n<!-- b\n\n# c -->\n\n<pre>\n# d\n</pre>\n\nE.", "A.\nE.", ""),
+    (
+        "docusaurus",
+        "<C title='A' href='/docs/b'>\n Text.\n</C>\n<L title=\"B c\" to='b' />",
+        "Text.\nA\nB c",
+        "b b",
+    ),
     ("docusaurus", "<iframe\n  src='x'\n></iframe>\n\n<a\n  href='./b.md'\n>b</a> c.", "b c.", "b"),
     (
         "hugo",
