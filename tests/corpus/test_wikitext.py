@@ -37,6 +37,13 @@ CASES = {
     "interlanguage": ("A[[fr:Pomme]] b", "A b", []),
     "shown interwiki": ("[[:fr:Pomme]] and [[wikt:apple|apple]]", "fr:Pomme and apple", []),
     "namespace": ("[[Wikipedia:Stub|stub]] [[User:X|X]]", "stub X", []),
+    "variants": (
+        "-{T|zh-hans:a;zh-hant:b}-\n[[电子|-{zh-hans:电子; zh-hant:電子}-]]和"
+        "-{zh-cn:软件;zh-tw:軟體}-和-{硬件}-。",
+        "电子和软件和硬件。",
+        [("电子", "电子")],
+    ),
+    "braces of chemists": ("The acid 2-{4-[b]phenyl}-c", "The acid 2-{4-[b]phenyl}-c", []),
     "category": ("A.[[Category:Fruit|x]] [[category: Food]]", "A.", []),
     "category shown": ("[[:Category:Fruit]] b", "Category:Fruit b", []),
     "file": ("[[File:A.jpg|thumb|200px|An [[apple]] {{x}}]]A [[b]].", "A b.", [("b", "B")]),
