@@ -37,6 +37,17 @@ CASES = {
     "interlanguage": ("A[[fr:Pomme]] b", "A b", []),
     "shown interwiki": ("[[:fr:Pomme]] and [[wikt:apple|apple]]", "fr:Pomme and apple", []),
     "namespace": ("[[Wikipedia:Stub|stub]] [[User:X|X]]", "stub X", []),
+    "templates of lists and books": (
+        "{{columns-list|colwidth=9em|\n* An [[ant]] is small\n* A [[bee]]}}\n"
+        "The Book of Hawai{{okina}}i. A. {{ISBN|0-19}}.",
+        "An ant is small\nA bee\nThe Book of Hawaiʻi. A. ISBN 0-19.",
+        [("ant", "Ant"), ("bee", "Bee")],
+    ),
+    "poem": (
+        "He said:<poem>\nRoses are [[red]],<ref>x</ref>\n''violets'' {{lang|fr|bleu}}\n</poem>So.",
+        "He said:\nRoses are red,\nviolets bleu\nSo.",
+        [("red", "Red")],
+    ),
     "variants": (
         "-{T|zh-hans:a;zh-hant:b}-\n[[电子|-{zh-hans:电子; zh-hant:電子}-]]和"
         "-{zh-cn:软件;zh-tw:軟體}-和-{硬件}-。",
