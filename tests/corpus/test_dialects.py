@@ -113,6 +113,18 @@ SITES = {
         "text/b.md",
         ["b.md", "b.html", "/book/b.html", "/b.html"],
     ),
+    "vitepress or vuepress": (
+        {"docs/.vuepress/config.js": "module.exports = {base: '/v/'}"},
+        "docs/a.md",
+        "docs/b.md",
+        ["/b.html", "./b.md", "/v/b.html"],
+    ),
+    "commonmark of Zola": (
+        {"config.toml": 'base_url = "https://x.org"'},
+        "content/c/a.md",
+        "content/d/b.md",
+        ["@/d/b.md#x", "../../d/b/"],
+    ),
     "vitepress": (
         {".vitepress/config.mts": "export default {srcDir: './src', base: '/v/'}"},
         "src/a.md",
@@ -174,6 +186,8 @@ def test_links_of_a_site(tmp_path, name):
     [
         ("{{< tab >}}\nA.\n{{< code >}}x = 1\n{{< /code >}}\n{{< /tab >}}", "x.md", "A."),
         ('{{% alert title="Note" %}}\nA.\n{{% /alert %}}', "x.md", "Note\nA."),
+        ('A {{< tooltip id="pod" text="Pod" >}} runs.', "x.md", "A Pod runs."),
+        ("?> A tip.\n\n!> A warning!\n\nWhat?> No.", "x.md", "A tip.\nA warning!\nWhat?> No."),
         ("A {{< x\n  y=1 >}} b `{{< c >}}`.", "x.md", "A b {{< c >}}."),
         ("{% raw %}\n`{{ a }}`{% endraw %} {% if x %}B{% endif %}.", "x.md", "{{ a }} B."),
         ("{% highlight ruby %}\nx\n{% endhighlight %}\nA {{ 'b' }} {{ c }}.", "x.md", "A b ."),

@@ -13,7 +13,7 @@ __all__ = ["plain_markdown"]
 
 _NAMES = {kind: frozenset(names) for kind, names in NAMES["markdown"].items()}
 _TOKEN = re.compile(
-    r"""(?:^(?=[ \t>*+\-\d`~:/(%ie<\[])|(?=[\\`{<%[\]^:$=+]))  # most characters start none
+    r"""(?:^(?=[ \t>*+\-\d`~:/(%ie<\[!?])|(?=[\\`{<%[\]^:$=+]))  # most characters start none
     (?:\\[^\n]|`[^`\n]++`(?!`)
     |\$\$(?:(?!\n[ \t]*\n|\{\{)[^$`])++\$\$
     |(?<![\w$])\$(?=[^\s$\d])(?:(?!\{\{)[^$\n`])*+(?<=\S)\$(?![\w$])
@@ -38,6 +38,7 @@ _TOKEN = re.compile(
     |(?P<hidden>%%)
     |(?P<mark>(?:(?<=[ \t])|^)\^[A-Za-z0-9][\w-]{2,}+[ \t]*+$
         |^(?P<item>[ \t>]*+(?:[-*+]|\d{1,9}[.)])[ \t]++)\[[ xX]\](?=[ \t])
+        |^[!?]>[ \t]
         |\[!(?i:code)[\w-]*+\[[^\[\]\n]*+\]\([^()\n]*+\)\]
         |\[!(?i:video)[ \t]++https?:[^\[\]\n]*+\](?!\()
         |:::image\b(?:(?!:::)[^\n])*+:::
@@ -53,6 +54,7 @@ _LITERAL = re.compile(r"\s*([\"'`])((?:(?!\1)[^\n{])*+)\1\s*(?:\||\Z)")
 _ARGUMENT = re.compile(r"\s*(?:path=|.path.\s+)?[\"'`]?([^\"'`\s<>%{}#]*)")
 _BASE = re.compile(r"base_?url|base_?path|site_?url|site\.url|page\.root|url_for|config\.site_url")
 _TITLE = re.compile(r"(?<![\w-])(?:title|label|summary|header)\s*=\s*([\"'])([^\n]*?)\1")
+_TEXT = re.compile(r"(?<![\w-])text\s*=\s*([\"'])([^\n]*?)\1")
 _HREF = re.compile(r"(?<![\w-])(?:href|to)=([\"'])([^\"'\n]*)\1")
 _LINK = re.compile(r"(?:\]\([ \t]*<?|\]:[ \t]*<?|(?:href|src)=[\"']?)([^\s()<>\"']*)\Z")
 _MYST = re.compile(r"^[`:]{3,}\{[\w:-]+\}|\{(?:doc|ref|term)\}`", re.MULTILINE)
@@ -228,7 +230,8 @@ class _Writer:
                 self.raw_end = until.start() if name == "raw" else self.raw_end
                 return "", position if name == "raw" else until.end()
         self._count(kind, name)
-        return self._title(inner, name, start), position
+        text = _TEXT.search(inner)
+        return text[2] if text else self._title(inner, name, start), position
 
     def _reference(self, opener: str, name: str, inner: str) -> str:
         """Return the reference that a template at the start of a link makes."""
