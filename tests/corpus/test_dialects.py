@@ -186,7 +186,7 @@ def test_links_of_a_site(tmp_path, name):
     [
         ("{{< tab >}}\nA.\n{{< code >}}x = 1\n{{< /code >}}\n{{< /tab >}}", "x.md", "A."),
         ('{{% alert title="Note" %}}\nA.\n{{% /alert %}}', "x.md", "Note\nA."),
-        ('A {{< tooltip id="pod" text="Pod" >}} runs.', "x.md", "A Pod runs."),
+        ('A {{< tooltip id="p" text="Pod" >}} runs.{{< qr text="x" />}}', "x.md", "A Pod runs."),
         ("?> A tip.\n\n!> A warning!\n\nWhat?> No.", "x.md", "A tip.\nA warning!\nWhat?> No."),
         ("A {{< x\n  y=1 >}} b `{{< c >}}`.", "x.md", "A b {{< c >}}."),
         ("{% raw %}\n`{{ a }}`{% endraw %} {% if x %}B{% endif %}.", "x.md", "{{ a }} B."),

@@ -230,7 +230,7 @@ class _Writer:
                 self.raw_end = until.start() if name == "raw" else self.raw_end
                 return "", position if name == "raw" else until.end()
         self._count(kind, name)
-        text = _TEXT.search(inner)
+        text = None if name in _NAMES["images"] else _TEXT.search(inner)
         return text[2] if text else self._title(inner, name, start), position
 
     def _reference(self, opener: str, name: str, inner: str) -> str:
