@@ -74,13 +74,14 @@ def test_files_that_are_included_are_no_pages(tmp_path):
         {
             "a.md": "# A\n\nSee this.\n\n[!INCLUDE[x](includes/x.md)]\n\n[!INCLUDE[y](../out.md)]",
             "includes/x.md": "A [part](../b.md) of it.",
+            "_common/y.md": "Another part.",
             "_part.mdx": "A part.",
             "_named.md": "# Named\n\nA page.",
         },
     )
     (tmp_path / "out.md").write_text("A secret.")
     pages = {item.key: item for item in items if isinstance(item, Page)}
-    assert set(pages) == {"a.md", "_named.md"} and items.count(FRAGMENT) == 2
+    assert set(pages) == {"a.md", "_named.md"} and items.count(FRAGMENT) == 3
     assert pages["a.md"].lead == "See this.\nA part of it."
     assert links(pages["a.md"]) == [("part", "b.md")]
     assert items.count(Dropped(MISSING_INCLUDE)) == 1

@@ -40,7 +40,7 @@ _LINE_START = re.compile(r"[ \t>]*(?:[-*+]|\d{1,9}[.)])?[ \t]*")
 _REFERENCE = re.compile(
     r"(\]\([ \t]*<?|^ {0,3}\[[^\]\n]+\]:[ \t]*<?)(?![a-zA-Z][\w+.-]*:|[/#<])(?=\S)", re.M
 )
-_FRAGMENT_FOLDERS = frozenset({"includes", "_includes", "_partials", "_snippets"})
+_FRAGMENT_FOLDERS = frozenset({"includes", "_common", "_includes", "_partials", "_snippets"})
 _TITLE = re.compile(r"\s*# ")
 
 
