@@ -248,6 +248,7 @@ READ = [
     ("hugo", "{{< code-toggle >}}\n[[a]]\n{{< /code-toggle >}}\n\nB.", "B.", ""),
     ("hugo", "A.\n\n{{< code-toggle a=b />}}\n\nB [c](b.md).", "A.\nB c.", "b"),
     ("hugo", "[x]({{< ref 'b' >}}#f) [y](/{{< param v >}}/b/) [z]({{% z a %}}).", "x y z.", "b"),
+    ("hugo", "---\ndescription: Reports\n  a `b`.\n---\n\n```\nx\n```", "Reports a b.", ""),
     ("hugo", "A [x]({{< siteurl >}}/docs/b/).", "A x.", "b"),
     ("jekyll", "`{% raw %}{{ y }}{% endraw %}` [b]({% link docs/b.md %}#f).", "{{ y }} b.", "b"),
     ("jekyll", "* TOC\n{:toc}\n\nA.\n\n1. x\n{:toc .y}\n\nB.", "A.\nB.", ""),

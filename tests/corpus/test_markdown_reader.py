@@ -237,15 +237,9 @@ def test_toml_front_matter():
     assert (page.title, terms) == ("T", [IndexTerm("a b", "x.md")])
 
 
-@pytest.mark.parametrize("text", ["", "\n\n", "---\ntitle: x\n---\n", "```\ncode\n```"])
+@pytest.mark.parametrize("text", ["", "\n\n", "---\ndescription: x\n---\n", "```\ncode\n```"])
 def test_files_without_text_are_counted(text):
     assert list(read_bytes(text.encode(), "x.md")) == [Dropped("page without text")]
-
-
-def test_a_page_of_code_has_the_description_in_its_front_matter():
-    """As most of Hugo's own pages about functions are."""
-    page = page_of("---\ndescription: Reports whether\n  a value exists.\n---\n```\nin $s 1\n```\n")
-    assert page.lead == "Reports whether a value exists."
 
 
 def test_a_file_that_leads_on_is_a_redirect():

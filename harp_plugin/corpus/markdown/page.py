@@ -51,8 +51,8 @@ def markdown_items(text: str, address: MarkdownAddress) -> Iterator[Item]:
     The title is the heading of level 1 with which the page starts, else that of the front matter,
     else the name of the file if it has spaces, as that of a note, else the heading of any level
     with which the page starts, else its first heading of level 1, else the name of the file. A file
-    that names the page to which it leads on is a redirect. A page without text, as one of code
-    alone, has the description in its front matter for text.
+    that names the page to which it leads on is a redirect. A page of Hugo without text, as one of
+    code alone, has the description in its front matter for text, which themes of Hugo show.
 
     Args:
         text: the content of the file.
@@ -95,7 +95,7 @@ def markdown_items(text: str, address: MarkdownAddress) -> Iterator[Item]:
     page.drops[BROKEN_FRONT_MATTER] += front_matter.is_broken
     if not any(section.body.text for section in page.sections):
         description = front_matter.text("description")
-        if not description:
+        if not description or address.site.layout.name != "hugo":
             yield NO_TEXT
             return
         page.sections[0].body = LinkedText(" ".join(description.replace("`", "").split()), [])
