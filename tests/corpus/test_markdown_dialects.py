@@ -131,6 +131,7 @@ def test_wiki_links(tmp_path):
     ("markdown", "text"),
     [
         ("> [!WARNING]\n> Take care.", "Take care."),
+        ("> [!WARNING]  \n> Take\n> care.", "Take care."),
         ("> [!tip]- A *short* title\n> Take care\n> now.", "A short title\nTake care now."),
         ("> [!tip]- A title\n> Take care.", "A title\nTake care."),
         ('!!! note "A title"\n\n    Take care.\n\nMore.', "A title\nTake care.\nMore."),

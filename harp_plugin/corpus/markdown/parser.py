@@ -127,7 +127,7 @@ def _mark_alert(quotation: Token, inline: Token) -> None:
     mark = _ALERT.match(first.content) if first is not None and first.type == "text" else None
     if first is not None and mark is not None:
         first.content = first.content[mark.end() :]
-        for end in [part for part in inline.children or () if part.type == "softbreak"][:1]:
+        for end in [part for part in inline.children or () if part.tag == "br"][:1]:
             end.type = "hardbreak"
         quotation.attrSet("class", "nav" if mark["kind"] == _NAVIGATION else "note")
 
