@@ -113,6 +113,18 @@ SITES = {
         "text/b.md",
         ["b.md", "b.html", "/book/b.html", "/b.html"],
     ),
+    "vitepress or vuepress": (
+        {"docs/.vuepress/config.js": "module.exports = {base: '/v/'}"},
+        "docs/a.md",
+        "docs/b.md",
+        ["/b.html", "./b.md", "/v/b.html"],
+    ),
+    "commonmark of Zola": (
+        {"config.toml": 'base_url = "https://x.org"'},
+        "content/c/a.md",
+        "content/d/b.md",
+        ["@/d/b.md#x", "../../d/b/"],
+    ),
     "vitepress": (
         {".vitepress/config.mts": "export default {srcDir: './src', base: '/v/'}"},
         "src/a.md",
@@ -174,6 +186,8 @@ def test_links_of_a_site(tmp_path, name):
     [
         ("{{< tab >}}\nA.\n{{< code >}}x = 1\n{{< /code >}}\n{{< /tab >}}", "x.md", "A."),
         ('{{% alert title="Note" %}}\nA.\n{{% /alert %}}', "x.md", "Note\nA."),
+        ('A {{< tooltip id="p" text="Pod" >}} runs.{{< qr text="x" />}}', "x.md", "A Pod runs."),
+        ("?> A tip.\n\n!> A warning!\n\nWhat?> No.", "x.md", "A tip.\nA warning!\nWhat?> No."),
         ("A {{< x\n  y=1 >}} b `{{< c >}}`.", "x.md", "A b {{< c >}}."),
         ("{% raw %}\n`{{ a }}`{% endraw %} {% if x %}B{% endif %}.", "x.md", "{{ a }} B."),
         ("{% highlight ruby %}\nx\n{% endhighlight %}\nA {{ 'b' }} {{ c }}.", "x.md", "A b ."),
@@ -234,6 +248,7 @@ READ = [
     ("hugo", "{{< code-toggle >}}\n[[a]]\n{{< /code-toggle >}}\n\nB.", "B.", ""),
     ("hugo", "A.\n\n{{< code-toggle a=b />}}\n\nB [c](b.md).", "A.\nB c.", "b"),
     ("hugo", "[x]({{< ref 'b' >}}#f) [y](/{{< param v >}}/b/) [z]({{% z a %}}).", "x y z.", "b"),
+    ("hugo", "---\ndescription: Reports\n  a `b`.\n---\n\n```\nx\n```", "Reports a b.", ""),
     ("hugo", "A [x]({{< siteurl >}}/docs/b/).", "A x.", "b"),
     ("jekyll", "`{% raw %}{{ y }}{% endraw %}` [b]({% link docs/b.md %}#f).", "{{ y }} b.", "b"),
     ("jekyll", "* TOC\n{:toc}\n\nA.\n\n1. x\n{:toc .y}\n\nB.", "A.\nB.", ""),
@@ -297,6 +312,12 @@ READ = [
     ),
     ("docusaurus", "<p>x</p>\n::: tip T\nB.\n:::\n\n:::note\nC.\n:::", "x\nT\nB.\nC.", ""),
     ("docusaurus", "A.\n\n<!-- b\n\n# c -->\n\n<pre>\n# d\n</pre>\n\nE.", "A.\nE.", ""),
+    (
+        "docusaurus",
+        "<C title='A' href='/docs/b'>\n Text.\n</C>\n<L title=\"B c\" to='b' />",
+        "Text.\nA\nB c",
+        "b b",
+    ),
     ("docusaurus", "<iframe\n  src='x'\n></iframe>\n\n<a\n  href='./b.md'\n>b</a> c.", "b c.", "b"),
     (
         "hugo",

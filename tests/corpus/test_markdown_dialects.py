@@ -31,6 +31,10 @@ def included(files: dict[str, str], path: str = "a/page.md") -> tuple[str, Count
         ('--8<-- "/parts/y.md"', "word"),
         ("{% include-markdown '../parts/y.md' %}", "word"),
         ("import Y from '../parts/y.md'\n\n<Y />", "import Y from '../parts/y.md'\n\nword"),
+        (
+            "import A from 'a'; import\nY from '../parts/y.md'\n\n<Y />",
+            "import A from 'a'; import\nY from '../parts/y.md'\n\nword",
+        ),
         ("<br/>\n<Y />", "<br/>\n<Y />"),
     ],
 )
@@ -70,13 +74,14 @@ def test_files_that_are_included_are_no_pages(tmp_path):
         {
             "a.md": "# A\n\nSee this.\n\n[!INCLUDE[x](includes/x.md)]\n\n[!INCLUDE[y](../out.md)]",
             "includes/x.md": "A [part](../b.md) of it.",
+            "_common/y.md": "Another part.",
             "_part.mdx": "A part.",
             "_named.md": "# Named\n\nA page.",
         },
     )
     (tmp_path / "out.md").write_text("A secret.")
     pages = {item.key: item for item in items if isinstance(item, Page)}
-    assert set(pages) == {"a.md", "_named.md"} and items.count(FRAGMENT) == 2
+    assert set(pages) == {"a.md", "_named.md"} and items.count(FRAGMENT) == 3
     assert pages["a.md"].lead == "See this.\nA part of it."
     assert links(pages["a.md"]) == [("part", "b.md")]
     assert items.count(Dropped(MISSING_INCLUDE)) == 1
@@ -126,9 +131,15 @@ def test_wiki_links(tmp_path):
     ("markdown", "text"),
     [
         ("> [!WARNING]\n> Take care.", "Take care."),
-        ("> [!tip]- A title\n> Take care.", "A title Take care."),
+        ("> [!WARNING]  \n> Take\n> care.", "Take care."),
+        ("> [!tip]- A *short* title\n> Take care\n> now.", "A short title\nTake care now."),
+        ("> [!tip]- A title\n> Take care.", "A title\nTake care."),
         ('!!! note "A title"\n\n    Take care.\n\nMore.', "A title\nTake care.\nMore."),
         ("??? tip\n    Take care.\n\nMore.", "Tip\nTake care.\nMore."),
+        ("/// note | A title\nTake care.\n///\nMore.", "A title\nTake care.\nMore."),
+        ("- Item\n\n    /// tip\n\n    Take care.\n\n    ///\nMore.", "Item\nTake care.\nMore."),
+        ("/// details | A title\n    type: tip\n\nText.\n///", "A title\nText."),
+        ("/// html | div.y\nText.\n///", "Text."),
         ('=== "C"\n\n    A tab.\n\n=== "D"\n\n    Another.', "C\nA tab.\nD\nAnother."),
         (":::note\n\nTake care.\n\n:::\nMore.", "Take care.\nMore."),
         ('::: moniker range=">=msvc-150"\nNew.\n::: moniker-end', "New."),
@@ -140,6 +151,7 @@ def test_wiki_links(tmp_path):
         ('Text.\n:::image source="x.png" alt-text="y":::\nMore.', "Text.\nMore."),
         ("A word.[^1] More.\n\n[^1]: A [note](n.md).", "A word. More."),
         ("# Title {#id .x}\n\nA [link](x.md){target=_blank}. {: .note }", "A link."),
+        ("See {pep}`8` and {doc}`x`.", "See PEP 8 and x."),
         ("A set {a, b} is kept.", "A set {a, b} is kept."),
         ("{{< note >}}\nText {{% kbd 'x' %}}.\n{{< /note >}}", "Text ."),
         ("{% raw %}\nText.\n{% endraw %}", "Text."),

@@ -237,7 +237,7 @@ def test_toml_front_matter():
     assert (page.title, terms) == ("T", [IndexTerm("a b", "x.md")])
 
 
-@pytest.mark.parametrize("text", ["", "\n\n", "---\ntitle: x\n---\n", "```\ncode\n```"])
+@pytest.mark.parametrize("text", ["", "\n\n", "---\ndescription: x\n---\n", "```\ncode\n```"])
 def test_files_without_text_are_counted(text):
     assert list(read_bytes(text.encode(), "x.md")) == [Dropped("page without text")]
 
@@ -258,6 +258,9 @@ def test_a_file_that_leads_on_is_a_redirect():
         ("x.md", "<!-- A comment. -->\n\n## Part\n\nText.", "Part"),
         ("x.md", "Text.\n\n# Part\n\nText.", "Part"),
         ("My Note.md", "Text.\n\n## Part\n\nText.\n\n### Other\n\nText.", "My Note"),
+        ("Settings.md", "*Text*.\n\n## Open settings\n\nText.\n\n## Other\n\nText.", "Settings"),
+        ("x.md", '<a name="y"></a>\n## Open x\n\nText.\n\n## Other\n\nText.', "Open x"),
+        ("x.md", "Text.\n<h1>Open x</h1>\n\n## Other\n\nText.", "Open x"),
         ("My Note.md", "## Part\n\nText.\n\n## Other\n\nText.", "My Note"),
         ("My Note.md", "# Head\n\nText.", "Head"),
         ("getting-started.md", "Text.", "Getting started"),
@@ -265,7 +268,8 @@ def test_a_file_that_leads_on_is_a_redirect():
     ],
 )
 def test_titles(name, text, title):
-    assert page_of(text, name).title == title
+    page = page_of(text, name)
+    assert page.title == title and page.lead.startswith("Text.")
 
 
 def test_links_of_a_folder(tmp_path):

@@ -37,6 +37,24 @@ CASES = {
     "interlanguage": ("A[[fr:Pomme]] b", "A b", []),
     "shown interwiki": ("[[:fr:Pomme]] and [[wikt:apple|apple]]", "fr:Pomme and apple", []),
     "namespace": ("[[Wikipedia:Stub|stub]] [[User:X|X]]", "stub X", []),
+    "templates of lists and books": (
+        "{{columns-list|colwidth=9em|\n* An [[ant]] is small\n* A [[bee]]}}\n"
+        "The Book of Hawai{{okina}}i. A. {{ISBN|0-19}}.",
+        "An ant is small\nA bee\nThe Book of Hawaiʻi. A. ISBN 0-19.",
+        [("ant", "Ant"), ("bee", "Bee")],
+    ),
+    "poem": (
+        "He said:<poem>\nRoses are [[red]],<ref>x</ref>\n''violets'' {{lang|fr|bleu}}\n</poem>So.",
+        "He said:\nRoses are red,\nviolets bleu\nSo.",
+        [("red", "Red")],
+    ),
+    "variants": (
+        "-{T|zh-hans:a;zh-hant:b}-\n[[电子|-{zh-hans:电子; zh-hant:電子}-]]和"
+        "-{zh-cn:软件;zh-tw:軟體}-和-{硬件}-。",
+        "电子和软件和硬件。",
+        [("电子", "电子")],
+    ),
+    "braces of chemists": ("The acid 2-{4-[b]phenyl}-c", "The acid 2-{4-[b]phenyl}-c", []),
     "category": ("A.[[Category:Fruit|x]] [[category: Food]]", "A.", []),
     "category shown": ("[[:Category:Fruit]] b", "Category:Fruit b", []),
     "file": ("[[File:A.jpg|thumb|200px|An [[apple]] {{x}}]]A [[b]].", "A b.", [("b", "B")]),

@@ -24,7 +24,7 @@ TEMPLATE = "template:"
 _MADE = Dropped("link to an address that a template makes")
 _PAGE_SUFFIX = re.compile(r"\.(?:html?|aspx)$", re.IGNORECASE)
 _OTHER_SUFFIX = re.compile(r"\.[A-Za-z][A-Za-z0-9]{0,4}$")
-_SITE_FOLDER = re.compile(r"\A(?:@site/|~/|project:)")
+_SITE_FOLDER = re.compile(r"\A(?:@(?:site)?/|~/|project:)")
 _INDEX_PAGE = "index.html"
 
 

@@ -35,12 +35,12 @@ _MARK = re.compile(
     re.MULTILINE,
 )
 _TEXTS = (".md", ".mdx", ".markdown", ".txt", ".inc", "")
-_IMPORT = re.compile(r"^import[ \t]+(\w+)[ \t]+from[ \t]+[\"']([^\"'\n]+\.mdx?)[\"']", re.MULTILINE)
+_IMPORT = re.compile(r"(?:^|;[ \t]*)import\s+(\w+)\s+from\s+[\"']([^\"'\n]+\.mdx?)[\"']", re.M)
 _LINE_START = re.compile(r"[ \t>]*(?:[-*+]|\d{1,9}[.)])?[ \t]*")
 _REFERENCE = re.compile(
     r"(\]\([ \t]*<?|^ {0,3}\[[^\]\n]+\]:[ \t]*<?)(?![a-zA-Z][\w+.-]*:|[/#<])(?=\S)", re.M
 )
-_FRAGMENT_FOLDERS = frozenset({"includes", "_includes", "_partials", "_snippets"})
+_FRAGMENT_FOLDERS = frozenset({"includes", "_common", "_includes", "_partials", "_snippets"})
 _TITLE = re.compile(r"\s*# ")
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from html import escape
-from itertools import pairwise
+from itertools import pairwise, takewhile
 
 from markdown_it.token import Token
 
 from ..html import Attributes, WebRules, read_document, read_page
+from ..markup import LinkedText
 from ..pages import NO_TEXT, WITH_SITE_ROOT, Dropped, IndexTerm, Item, Redirect
 from .address import XREF, MarkdownAddress
 from .front_matter import FrontMatter, split_front_matter
@@ -50,7 +51,8 @@ def markdown_items(text: str, address: MarkdownAddress) -> Iterator[Item]:
     The title is the heading of level 1 with which the page starts, else that of the front matter,
     else the name of the file if it has spaces, as that of a note, else the heading of any level
     with which the page starts, else its first heading of level 1, else the name of the file. A file
-    that names the page to which it leads on is a redirect.
+    that names the page to which it leads on is a redirect. A page of Hugo without text, as one of
+    code alone, has the description in its front matter for text, which themes of Hugo show.
 
     Args:
         text: the content of the file.
@@ -72,6 +74,8 @@ def markdown_items(text: str, address: MarkdownAddress) -> Iterator[Item]:
     html = render(tokens)
     first = next((token for token in tokens if token.type != "html_block"), None)
     title = written or _heading(tokens, first) or name
+    if title == name and "<h1" not in html and _starts_with_text(tokens):
+        written = name
     if written and (first is None or first.tag != "h1"):
         html = f"<h1>{escape(title)}</h1>\n{html}"
     document = read_document(html)
@@ -90,8 +94,11 @@ def markdown_items(text: str, address: MarkdownAddress) -> Iterator[Item]:
     page.drops.update(f"{WITH_SITE_ROOT}{root}" for root in roots)
     page.drops[BROKEN_FRONT_MATTER] += front_matter.is_broken
     if not any(section.body.text for section in page.sections):
-        yield NO_TEXT
-        return
+        description = front_matter.text("description")
+        if not description or address.site.layout.name != "hugo":
+            yield NO_TEXT
+            return
+        page.sections[0].body = LinkedText(" ".join(description.replace("`", "").split()), [])
     yield from _names(front_matter, address)
     yield from (IndexTerm(term, address.key) for term in front_matter.index_terms)
     yield page
@@ -114,6 +121,13 @@ def _with_title_first(tokens: list[Token]) -> list[Token]:
     is_title &= not any("<h1" in token.content.lower() for token in tokens[:place])
     end = place + 3 * is_title
     return [*tokens[place:end], *tokens[:place], *tokens[end:]]
+
+
+def _starts_with_text(tokens: Sequence[Token]) -> bool:
+    """Return whether words stand before the first heading."""
+    above = takewhile(lambda token: token.type != "heading_open", tokens)
+    parts = (part for token in above for part in token.children or ())
+    return any(part.type == "text" and part.content.strip() for part in parts)
 
 
 def _heading(tokens: Sequence[Token], first: Token | None) -> str:

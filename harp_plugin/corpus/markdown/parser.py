@@ -118,6 +118,8 @@ def _read_dialects(state: StateCore) -> None:
 def _mark_alert(quotation: Token, inline: Token) -> None:
     """Make a box of a quotation that starts with a mark such as ``[!NOTE]``.
 
+    What stands behind the mark is a title, which ends with its line.
+
     DocFX writes other blocks in the same way: ``[!div class="nextstepaction"]`` are links to the
     next pages.
     """
@@ -125,6 +127,8 @@ def _mark_alert(quotation: Token, inline: Token) -> None:
     mark = _ALERT.match(first.content) if first is not None and first.type == "text" else None
     if first is not None and mark is not None:
         first.content = first.content[mark.end() :]
+        for end in [part for part in inline.children or () if part.tag == "br"][:1]:
+            end.type = "hardbreak"
         quotation.attrSet("class", "nav" if mark["kind"] == _NAVIGATION else "note")
 
 

@@ -13,12 +13,13 @@ __all__ = ["plain_markdown"]
 
 _NAMES = {kind: frozenset(names) for kind, names in NAMES["markdown"].items()}
 _TOKEN = re.compile(
-    r"""(?:^(?=[ \t>*+\-\d`~:(%ie<\[])|(?=[\\`{<%[\]^:$=+]))  # most characters start none
+    r"""(?:^(?=[ \t>*+\-\d`~:/(%ie<\[!?])|(?=[\\`{<%[\]^:$=+]))  # most characters start none
     (?:\\[^\n]|`[^`\n]++`(?!`)
     |\$\$(?:(?!\n[ \t]*\n|\{\{)[^$`])++\$\$
     |(?<![\w$])\$(?=[^\s$\d])(?:(?!\{\{)[^$\n`])*+(?<=\S)\$(?![\w$])
     |^(?P<before>[ \t>]*+(?:(?:[-*+]|\d{1,9}[.)])[ \t]++)*+)
-        (?P<fence>`{3,}+(?=[^`\n]*+$)|~{3,}+|:{3,}+(?!no-loc\b))(?P<info>[^\n]*+)$
+        (?P<fence>`{3,}+(?=[^`\n]*+$)|~{3,}+|:{3,}+(?!no-loc\b)
+            |/{3,}+(?=[ \t]*+(?:[a-z][\w-]*+[ \t]*+(?:\|[^\n]*+)?)?$))(?P<info>[^\n]*+)$
     |^(?P<line>\([^()\n]++\)=[ \t]*+$|\*\[[^\]\n]++\]:[^\n]*+$|%(?!%)[^\n]*+$|\+\+\+[^\n]*+$
         |[ \t]*+<<<[ \t]*+\S[^\n]*+$|\[\[?(?i:toc)\]?\][ \t]*+$
         |(?:[*+-]|1\.)[ \t][^\n]*+\n\{:[ \t]*+toc\b[^}\n]*+\})
@@ -37,6 +38,7 @@ _TOKEN = re.compile(
     |(?P<hidden>%%)
     |(?P<mark>(?:(?<=[ \t])|^)\^[A-Za-z0-9][\w-]{2,}+[ \t]*+$
         |^(?P<item>[ \t>]*+(?:[-*+]|\d{1,9}[.)])[ \t]++)\[[ xX]\](?=[ \t])
+        |^[!?]>[ \t]
         |\[!(?i:code)[\w-]*+\[[^\[\]\n]*+\]\([^()\n]*+\)\]
         |\[!(?i:video)[ \t]++https?:[^\[\]\n]*+\](?!\()
         |:::image\b(?:(?!:::)[^\n])*+:::
@@ -52,7 +54,8 @@ _LITERAL = re.compile(r"\s*([\"'`])((?:(?!\1)[^\n{])*+)\1\s*(?:\||\Z)")
 _ARGUMENT = re.compile(r"\s*(?:path=|.path.\s+)?[\"'`]?([^\"'`\s<>%{}#]*)")
 _BASE = re.compile(r"base_?url|base_?path|site_?url|site\.url|page\.root|url_for|config\.site_url")
 _TITLE = re.compile(r"(?<![\w-])(?:title|label|summary|header)\s*=\s*([\"'])([^\n]*?)\1")
-_HREF = re.compile(r"(?<![\w-])(?:href|to)=\"([^\"\n]*)\"")
+_TEXT = re.compile(r"(?<![\w-])text\s*=\s*([\"'])([^\n]*?)\1")
+_HREF = re.compile(r"(?<![\w-])(?:href|to)=([\"'])([^\"'\n]*)\1")
 _LINK = re.compile(r"(?:\]\([ \t]*<?|\]:[ \t]*<?|(?:href|src)=[\"']?)([^\s()<>\"']*)\Z")
 _MYST = re.compile(r"^[`:]{3,}\{[\w:-]+\}|\{(?:doc|ref|term)\}`", re.MULTILINE)
 _MODULE = re.compile(
@@ -63,8 +66,8 @@ _BRACKET = re.compile(r"[{}()\[\]]|\n(?=[ \t]*(?:\n|\Z))")
 _TAG_PART = re.compile(r"[{>]|\"[^\"]*\"|'[^']*'")
 _ATTRIBUTES = re.compile(r"\{:?[ \t]*[#.][^{}\n]*\}")
 _CONTAINER = re.compile(
-    r"[ \t]*[\w-]+(?:[ \t]*\[(?P<title>(?:[^\[\]\n]|\[[^\[\]\n]*\])*+)\]"
-    r"|[ \t]+(?P<rest>[^\s={}][^\n={}]*+(?<!:)))(?:\{[^{}\n]*\})?[ \t]*\Z"
+    r"[ \t]*(?!html[ \t]*\|)[\w-]+(?:[ \t]*\[(?P<title>(?:[^\[\]\n]|\[[^\[\]\n]*\])*+)\]"
+    r"|[ \t]+(?:\|[ \t]*)?(?P<rest>[^\s={}][^\n={}]*+(?<!:)))(?:\{[^{}\n]*\})?[ \t]*\Z"
 )
 _ROWS = re.compile(r"^[ \t]*:::row(?!-end).*?(?=^[ \t]*:::row-end|\Z)", re.MULTILINE | re.DOTALL)
 """Rows of DocFX, whose indents would read as code."""
@@ -170,7 +173,7 @@ class _Writer:
             options = _OPTIONS.match(self.text, token.end())
             title = "" if title.replace(" ", "").isdecimal() else title
             return f"{before}{title}\n", options.end() if options else token.end()
-        if fence[0] == ":" and not directive:
+        if fence[0] in ":/" and not directive:
             container = _CONTAINER.match(info)
             title = (container["title"] or container["rest"] or "") if container else ""
             below = re.sub(r"[^>\s]", " ", before)
@@ -227,7 +230,8 @@ class _Writer:
                 self.raw_end = until.start() if name == "raw" else self.raw_end
                 return "", position if name == "raw" else until.end()
         self._count(kind, name)
-        return self._title(inner, name, start), position
+        text = None if name in _NAMES["images"] else _TEXT.search(inner)
+        return text[2] if text else self._title(inner, name, start), position
 
     def _reference(self, opener: str, name: str, inner: str) -> str:
         """Return the reference that a template at the start of a link makes."""
@@ -265,6 +269,7 @@ class _Writer:
             reference = f"{PAGE}{quote(target.lstrip('!'))}"
             shown = shown or self._title_of(reference, target) or target
             return f"[{shown}]({reference})", end.end()
+        shown = shown or (f"{kind.upper()} {target}" if kind in ("pep", "rfc") else "")
         shown = shown or (target.rpartition(".")[2] if target.startswith("~") else target)
         return f"{token['marks']}{shown}{token['marks']}", end.end()
 
@@ -329,12 +334,13 @@ class _Writer:
         if source.startswith("</"):
             return "</a>" if self.components and self.components.pop() else "", position
         href, is_open = _HREF.search(source), not source.endswith("/>")
-        self.components += [href is not None] if is_open else []
+        title = self._title(source, name, start)
+        self.components += [href is not None and not title] if is_open else []
         if name:
             self._count("component", name)
-        if href and is_open:
-            return f'<a href="{href[1]}">', position
-        return self._title(source, name, start), position
+        if href and title:
+            return f'<a href="{href[2]}">{title.rstrip()}</a>\n\n', position
+        return f'<a href="{href[2]}">' if href and is_open else title, position
 
     def _read_tag(self, start: int) -> _Written:
         """Return a tag with plain values in the place of expressions, and where it ends."""

@@ -22,6 +22,11 @@ LESS_THAN = "\ue0f1"
 EMPTY_BRACKETS = re.compile(r" ?\([\s,;:]*\)")
 OPENING_BRACKET = re.compile(r"\([\s,;:]+")
 """An opening bracket with the punctuation of something that was removed behind it."""
+_VARIANTS = re.compile(
+    r"-\{(?:\s*[HT-]\s*\|[^{}]*+()"
+    r"|(?:[^{}|]*+\|)?(?:\s*[a-z-]+\s*:([^{};]*+)[^{}]*+|([^{}\x00-\x7f][^{}]*+)))\}-"
+)
+"""A word in several scripts, such as ``-{zh-hans:电子;zh-hant:電子}-``, or a rule for words."""
 _INVISIBLE = re.compile(r"[\u200b\u200e\u200f\ufeff\x00-\x08\x0b-\x1f\x7f]")
 _PROSE: tuple[tuple[tuple[str, ...], re.Pattern[str], str], ...] = (
     (
@@ -60,7 +65,13 @@ _PARAGRAPH = (
 
 
 def clean_prose(body: LinkedText) -> None:
-    """Remove what a parser of wikitext left behind; the links move with their words."""
+    """Remove what a parser of wikitext left behind; the links move with their words.
+
+    Of a word in several scripts, the first one stays.
+    """
+    if "-{" in body.text:
+        words = ((m, m.span(m.lastindex or 0)) for m in _VARIANTS.finditer(body.text))
+        body.replace((s for m, (a, z) in words for s in ((m.start(), a), (z, m.end()))), "")
     for marks, pattern, replacement in _PROSE:
         if not marks or any(mark in body.text for mark in marks):
             body.substitute(pattern, replacement)

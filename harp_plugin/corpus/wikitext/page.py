@@ -287,7 +287,7 @@ class _Writer:
             self._write("\n")
         elif name in VERBATIM_TAGS and node.contents is not None:
             text = put_back(str(node.contents), self.plain_lines)
-            self._write(unescape(text).replace("<", LESS_THAN) if name == "nowiki" else text)
+            self._write(unescape(text).replace("<", LESS_THAN))
         elif name in _PROSE_TAGS and node.contents is not None:
             around = "\n" if name in _BLOCK_TAGS else ""
             self._write(around)

@@ -17,14 +17,14 @@ from .templates import HOLE, is_shown, leaves_hole
 
 __all__ = ["VERBATIM_TAGS", "prose_only"]
 
-VERBATIM_TAGS = frozenset({"nowiki", "poem"})
+VERBATIM_TAGS = frozenset({"nowiki"})
 """Tags whose content is shown as it stands."""
 
 _INLINE_TAGS = frozenset({"ce", "chem", "hiero", "math", "score", "source", "syntaxhighlight"})
 _MAX_UNCLOSED = 100
 _COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
 _MARK = re.compile(
-    r"<(?P<slash>/?)(?P<tag>nowiki|poem|ref|math|gallery|timeline|score|syntaxhighlight|source|pre"
+    r"<(?P<slash>/?)(?P<tag>nowiki|ref|math|gallery|timeline|score|syntaxhighlight|source|pre"
     r"|chem|ce|hiero)\b(?P<rest>[^<>]*)>"
     r"|\{\{\{[^{}]*\}\}\}|\{\{+|\}\}+|\{\||\|\}(?!\})|\|\}(?=\}\}(?!\}))",
     re.IGNORECASE,
