@@ -42,6 +42,9 @@ _SAID = {
 
 def console() -> int:
     """Run the command of this process's arguments, which ends the process."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:  # closed, as by `>&-`: the next file would have its number
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode))
     status = main()
     if status in _SAID:
         _leave(status)

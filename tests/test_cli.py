@@ -50,6 +50,13 @@ def test_help_into_a_pipe_that_nobody_reads():
     assert (result.returncode, result.stderr) == (0, b"")
 
 
+@pytest.mark.parametrize("closed", [">&-", "<&- >&- 2>&-"])
+def test_streams_that_are_closed(closed):
+    line = ["sh", "-c", f'exec "$0" -m harp_plugin.cli --version {closed}', sys.executable]
+    result = subprocess.run(line, capture_output=True, check=False)
+    assert (result.returncode, result.stdout, result.stderr) == (0, b"", b"")
+
+
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_has_help(harp, command):
     status, output, _ = harp(command, "--help")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import json
+import logging
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -38,6 +39,8 @@ from .options import (
 from .runs import COLUMNS, ranked, read_run, stored_run
 
 __all__ = ["TUNING_FILE", "FirstStage", "dense_cosine", "first_stage", "first_stages"]
+
+logger = logging.getLogger(__name__)
 
 TUNING_FILE = "fielded-bm25.json"
 """File name in the output folder of the settings that were chosen and of all that were tried."""
@@ -94,6 +97,15 @@ class FirstStage:
                 f"the first stage retrieved nothing for the {len(topics)} queries of"
                 f" {self.collection.name}: check that both are of one collection and one language,"
                 " and that a run has results of these queries"
+            )
+        count = len(topics)
+        if lacking := count - run["qid"].nunique():
+            logger.warning("the first stage has no result for %d of %d queries", lacking, count)
+        if not run["docno"].isin(self.collection.qrels["docno"]).any():
+            logger.warning(
+                "no document that the first stage retrieved is judged in %s: check that both are of"
+                " one collection",
+                self.collection.name,
             )
         return run
 

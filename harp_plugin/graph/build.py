@@ -25,6 +25,7 @@ import logging
 from functools import partial
 from typing import Any
 
+from ..errors import HarpError
 from ..work.build_stage import BuildRequest, BuildStage, StageOptions
 from ..work.sql.steps import PACKAGES, Step, run_steps
 from ..work.stage import Stage
@@ -62,16 +63,22 @@ def _resolve_links(stage: Stage, request: BuildRequest) -> dict[str, Any]:
     Raises:
         HarpError: no page can be a document, or the engine fails.
     """
-    corpus = request.directory / "corpus"
+    corpus, options = request.directory / "corpus", request.of(GraphOptions)
     sources = {name: corpus / name for name in ("pages", "sentences", "links", "redirects")}
     counted = run_steps(
-        *(stage, sources, steps(request.of(GraphOptions)), request.engine),
+        *(stage, sources, steps(options), request.engine),
         workers=request.workers,
         quiet=request.quiet,
     )
     if counted.get("sites") == 0:
         logger.warning(
             "--same-site-links drop drops nothing: all pages are of one site, or no page has a URL"
+        )
+    rows, drops = stage.counts()
+    if not rows["documents"] and not drops:
+        raise HarpError(
+            f"no page of {corpus} can be a document: each has fewer than {options.min_words} words,"
+            " or no lead: lower --min-words, or check the source"
         )
     return {"needed": "documents", "counts": counted}
 

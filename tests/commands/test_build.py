@@ -102,6 +102,13 @@ def test_errors_are_one_line(tmp_path, tiny_bert, change, message):
     assert not (tmp_path / "out" / "examples" / "manifest.json").exists()
 
 
+def test_pages_that_are_all_too_short_are_named_as_such(tmp_path):
+    source = write_dump(tmp_path / "d.xml", {"A": "No link at all, nowhere."})
+    options = BuildOptions(output_dir=str(tmp_path / "out"), stages=["corpus", "graph"], quiet=True)
+    with pytest.raises(HarpError, match=r"each has fewer than 100 words, .*: lower --min-words"):
+        build([source], options)
+
+
 def test_a_corpus_without_links_is_built_for_the_tasks_that_remain(tmp_path, tiny_bert):
     source = write_dump(tmp_path / "d.xml", {"A": "A sentence without any link stands here. " * 40})
     for tasks in (["rqp"], ["ict", "wlp"]):

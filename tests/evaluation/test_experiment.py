@@ -327,6 +327,14 @@ def test_a_run_of_another_collection(options, tmp_path):
         evaluate(options(first_stage=str(foreign)))
 
 
+def test_a_run_that_lacks_queries_or_judged_documents_is_told(options, tmp_path, caplog):
+    foreign = tmp_path / "foreign.run"
+    foreign.write_text("q1 Q0 LA-1 0 1.0 x\n")
+    evaluate(options(first_stage=str(foreign), rerankers={}))
+    assert "the first stage has no result for 2 of 3 queries" in caplog.text
+    assert "no document that the first stage retrieved is judged in " in caplog.text
+
+
 def test_a_dataset_without_judged_queries(options, make_dataset):
     with pytest.raises(HarpError, match="none of its 3 queries has a judgment"):
         evaluate(options(dataset=make_dataset(qrels=[("q9", "d1", 1)])))
