@@ -54,7 +54,7 @@ _OF_PIPELINES = (PIPELINE, "pt_meta.json")
 _CONFIG = "model", "config.json"
 """Path of a model's configuration in the folder of its package."""
 _CONFIGS = ("tokenizer_config.json", "config.json")
-"""One of these is in the folder of a tokenizer, and the last one in that of a model."""
+"""The folder of a tokenizer has one of these files; the folder of a model has the last one."""
 _ATTENTIONS = (None, "eager", "sdpa")
 _ALIGNMENT = 64
 """Bytes, as torch aligns the memory that it allocates."""
@@ -148,7 +148,8 @@ def load_pretrained(auto_class, name: str, **options):
     source = resolve_model(name)
     if Path(source).is_dir():
         check_model_folder(Path(source))
-        _check_has_config(Path(source), _CONFIGS[auto_class.__name__ != "AutoTokenizer" :])
+        is_tokenizer = auto_class.__name__ == "AutoTokenizer"
+        _check_has_config(Path(source), _CONFIGS if is_tokenizer else _CONFIGS[-1:])
     options["trust_remote_code"] = False
     has_weights = auto_class.__name__.startswith("AutoModel")
     if has_weights:

@@ -236,7 +236,7 @@ def _muted() -> Iterator[IO[str]]:
         screen.close()
         with _screen_lock:
             _screens.remove(screen)
-            for stream, number in zip(_saved, (1, 2), strict=True):
-                if not _screens:
+            if not _screens:
+                for stream, number in zip(_saved, (1, 2), strict=True):
                     os.dup2(stream, number)
                     os.close(stream)
