@@ -35,10 +35,12 @@ from harp_plugin.evaluation.results import (
 )
 from harp_plugin.ranking.fielded import FieldedBm25, FieldedIndex
 
-TITLE, TEXT, ANCHOR_TEXT = (1, 2, 5, 10), (0.1, 0.25, 0.5, 1), (0.25, 0.5, 1, 2)
-GRID = list(product(map(float, TITLE), map(float, TEXT), map(float, ANCHOR_TEXT)))
-ONES = (1.0, 1.0, 1.0)
-ADAPT = tuple(FIELD_WEIGHTS.values())
+FIELDS = ("title", "headings", "text", "anchor_text")
+VALUES = (2.0, 5.0, 10.0), (0.0, 0.25, 0.5, 1.0, 2.0), (0.25, 0.5), (0.5, 1.0)
+"""Weights of each field that are tried."""
+GRID = list(product(*VALUES))
+ONES = (1.0, 1.0, 1.0, 1.0)
+ADAPT = tuple(FIELD_WEIGHTS[name] for name in FIELDS)
 KINDS = ("index", "link")
 MOST = 200
 Weights = tuple[float, ...]
@@ -58,7 +60,7 @@ class QuerySet:
     def measured(self, weights: Weights) -> dict[str, float]:
         """Qid → nDCG@10."""
         if self.kind == "link":
-            weights = (*weights[:2], 0.0)
+            weights = (*weights[:-1], 0.0)
         if weights not in self.values:
             by_field = dict(zip(self.index.fields, weights, strict=True))
             run = FieldedBm25(self.index, by_field, num_results=10).transform(self.topics)
@@ -85,7 +87,7 @@ def main() -> None:
     parser.add_argument("--index-dir", type=Path, required=True)
     options = parser.parse_args()
     sets = [one for folder in options.folders for one in read(folder, options.index_dir)]
-    print("| set | queries | 1, 1, 1 | of the other sites | p | of harp adapt | p | they chose |")
+    print("| set | queries | 1 each | of the other sites | p | of harp adapt | p | they chose |")
     print("|---|---|---|---|---|---|---|---|")
     rows = []
     for one in sets:
@@ -105,7 +107,7 @@ def main() -> None:
 def read(folder: Path, index_dir: Path) -> list[QuerySet]:
     """Read the sets of a folder of `harp collect` that have 30 queries."""
     dataset = JudgedDataset(f"harp:{folder}/test")
-    index = FieldedIndex(f"harp:{folder}/test", index_dir / folder.name)
+    index = FieldedIndex(f"harp:{folder}/test", index_dir / folder.name, FIELDS)
     kinds = dataset.topics["qid"].str.partition("-")[0]
     sets = []
     for kind in KINDS:

@@ -27,12 +27,13 @@ from harp_plugin.ranking.fielded.features import OF_DOCUMENT, OF_FIELD
 from harp_plugin.ranking.learned import LearnedRanker
 
 MEASURES = ["RR@10", "nDCG@10"]
-NAMES = ["score", *(f"{f}: {name}" for f in ("title", "text") for name in OF_FIELD), *OF_DOCUMENT]
-NAMES += ["cosine"]
+FIELDS = ("title", "headings", "text")
+NAMES = ["score", *(f"{f}: {name}" for f in FIELDS for name in OF_FIELD), *OF_DOCUMENT, "cosine"]
 GROUPS = {
     "cosine": {"cosine"},
     "score of BM25 and cosine": {"score"},
     "all of the title": {name for name in NAMES if name.startswith("title: ")},
+    "all of the headings": {name for name in NAMES if name.startswith("headings: ")},
     "all of the text": {name for name in NAMES if name.startswith("text: ")},
     "words covered": {name for name in NAMES if name.endswith("covered")},
     "density, counts": {name for name in NAMES if name.endswith(("density", "log counts"))},

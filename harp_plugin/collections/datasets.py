@@ -75,12 +75,14 @@ class CollectionDocument(NamedTuple):
         title: its title.
         text: its whole text.
         anchor_text: the anchor texts of the links that lead to it, one a line.
+        headings: the headings of its sections, one a line, which stand in the text too.
     """
 
     doc_id: str
     title: str
     text: str
     anchor_text: str
+    headings: str = ""
 
     def default_text(self) -> str:
         """title and text"""

@@ -136,7 +136,7 @@ def test_documents_are_the_pages(plain, tmp_path):
     pages = {page.doc_id: page for page in dataset.docs_iter()}
     assert list(pages) == ["Apple", "Crab_apple", "Pear", "Plum_(fruit)", "Quince"]
     apple = pages["Apple"]
-    assert apple.text == f"{LEAD.format('Apple')}\nUses\nCider."
+    assert apple.text == f"{LEAD.format('Apple')}\nUses\nCider." and apple.headings == "Uses"
     anchors = ["a tree", "apple", "round fruit", "the sweet one", "the sweet one"]
     assert apple.anchor_text.split("\n") == anchors
     assert pages["Plum_(fruit)"].title == "Plum (fruit)" and not pages["Quince"].anchor_text

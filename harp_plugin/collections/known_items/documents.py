@@ -110,8 +110,9 @@ def _rows(files: Iterable[Path], columns: list[str] | None = None) -> Iterator[d
 
 
 def _document(row: dict[str, Any], ids: DocumentIds) -> CollectionDocument:
-    sections = ((s["title"], s["text"], s["boilerplate"]) for s in row["sections"])
-    lines = [anchor["text"] for anchor in row["anchor_texts"] or () for _ in range(anchor["count"])]
-    return CollectionDocument(
-        ids.of(row["id"], row["key"]), row["title"], joined_sections(sections), "\n".join(lines)
-    )
+    sections = [(s["title"], s["text"], s["boilerplate"]) for s in row["sections"]]
+    headings = joined_sections((title, "", boilerplate) for title, _, boilerplate in sections)
+    anchors = row["anchor_texts"] or ()
+    lines = "\n".join(anchor["text"] for anchor in anchors for _ in range(anchor["count"]))
+    doc_id = ids.of(row["id"], row["key"])
+    return CollectionDocument(doc_id, row["title"], joined_sections(sections), lines, headings)

@@ -47,7 +47,7 @@ FUSED = "fielded BM25 + cosine"
 """The row of the fusion without anything that has learned."""
 BY_RANKS = f"{FUSED}, by ranks"
 """The row of the same, where there are too few queries to choose weights by."""
-FIELD_WEIGHTS = {"title": 5.0, "text": 0.25, "anchor_text": 0.5}
+FIELD_WEIGHTS = {"title": 5.0, "headings": 0.25, "text": 0.25, "anchor_text": 0.5}
 """The weights of BM25 over fields where no queries tune it; they suit other manuals and sites."""
 FEWEST_QUERIES = 25
 """With fewer judged queries, nothing is chosen or measured by them: ten of them would be test."""
@@ -58,7 +58,7 @@ _CANDIDATES = "union"
 _MEASURES = ["RR@10", "nDCG@10"]
 _LEARNT_BY = "nDCG@10"
 """It varies less than RR@10 between queries, so that fewer of them show a gain."""
-_FIELDS = ("title", "text")
+_FIELDS = ("title", "headings", "text")
 """Not anchor texts: a page whose links are held out has none, which would give it away."""
 _LEARNED_LEVEL = 0.16
 """Of the test of the learned ranking: about the rule of one standard error.

@@ -32,7 +32,7 @@ def search(pages, folder, **options):
 
 
 def test_all_fields_with_a_text_are_indexed_unless_some_are_named(pages, tmp_path):
-    assert FieldedIndex(pages, tmp_path).fields == ("title", "text", "anchor_text")
+    assert FieldedIndex(pages, tmp_path).fields == ("title", "text", "anchor_text", "headings")
     assert FieldedIndex(pages.name, tmp_path, ["text"]).fields == ("text",)
     assert set(search(pages, tmp_path)["docno"]) == {"a", "b"}
     assert set(search(pages, tmp_path, fields=["title", "text"])["docno"]) == {"b"}
@@ -62,7 +62,7 @@ def test_the_same_documents_give_the_same_bytes(make_pages, tmp_path):
         index = FieldedIndex(make_pages(pages), tmp_path / name)
         index.make()
         folders.append({f.name: f.read_bytes() for f in index.artifact.path.glob("*.[nt]*")})
-    assert folders[0] == folders[1] and len(folders[0]) == 8
+    assert folders[0] == folders[1] and len(folders[0]) == 9
 
 
 def test_a_damaged_file_is_noticed_and_the_index_made_again(pages, tmp_path, caplog):

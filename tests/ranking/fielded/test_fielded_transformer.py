@@ -66,7 +66,7 @@ def test_a_qid_that_is_there_twice_is_named(index):
 
 
 def test_equal_settings_make_equal_transformers(index):
-    one = FieldedBm25(index, {"title": 1, "text": 1, "anchor_text": 1}, b=0.4)
+    one = FieldedBm25(index, dict.fromkeys(index.fields, 1), b=0.4)
     assert one == FieldedBm25(index) and hash(one) == hash(FieldedBm25(index))
     assert one != FieldedBm25(index, {"title": 1}) and one != FieldedBm25(index, k1=1)
     assert eval(repr(one), {"FieldedBm25": FieldedBm25, "FieldedIndex": FieldedIndex}) == one

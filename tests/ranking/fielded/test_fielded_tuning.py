@@ -63,7 +63,7 @@ def test_it_gives_the_same_every_time_and_tries_nothing_twice(index, pages):
 def test_where_nothing_helps_the_start_stays(make_pages, tmp_path):
     pages = make_pages([("d", "apple", "", "")], {"q": "apple"}, [("q", "d", 1)])
     tuned = tune(FieldedIndex(pages, tmp_path), pages.topics, pages.qrels)
-    assert tuned.settings.weights == (1, 1, 1) and tuned.settings.k1 == 0.9
+    assert tuned.settings.weights == (1, 1, 1, 1) and tuned.settings.k1 == 0.9
     assert set(tuned.settings.b) == {0.4}
     assert tuned.value == 1
 
@@ -96,7 +96,7 @@ def test_what_cannot_be_tuned_on(index, pages, queries, measure, message):
 
 def test_a_table_of_what_was_tried(index, pages):
     tried = tune(index, pages.topics, pages.qrels, "AP").tried
-    fields = ["title", "text", "anchor_text"]
+    fields = ["title", "text", "anchor_text", "headings"]
     expected = [*(f"weights.{f}" for f in fields), "k1", *(f"b.{f}" for f in fields), "AP"]
     assert set(tried.columns) == set(expected)
     assert np.isfinite(tried.to_numpy(dtype=float)).all()
