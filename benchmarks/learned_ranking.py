@@ -29,8 +29,10 @@ from harp_plugin.ranking.learned import LearnedRanker
 MEASURES = ["RR@10", "nDCG@10"]
 FIELDS = ("title", "headings", "text")
 NAMES = ["score", *(f"{f}: {name}" for f in FIELDS for name in OF_FIELD), *OF_DOCUMENT, "cosine"]
+NAMES += ["word similarity"]
 GROUPS = {
     "cosine": {"cosine"},
+    "word similarity": {"word similarity"},
     "score of BM25 and cosine": {"score"},
     "all of the title": {name for name in NAMES if name.startswith("title: ")},
     "all of the headings": {name for name in NAMES if name.startswith("headings: ")},

@@ -51,7 +51,7 @@ PUBLIC = {
     ],
     "harp_plugin.evaluation.reranking": ["PAIRS_AT_ONCE", "rerank"],
     "harp_plugin.ranking.learned": ["LearnedRanker"],
-    "harp_plugin.ranking.dense": ["DenseCosine", "HarpRetriever"],
+    "harp_plugin.ranking.dense": ["DenseCosine", "HarpRetriever", "WordSimilarity"],
     "harp_plugin.ranking.fielded": [
         "FieldSettings",
         "FieldedBm25",

@@ -63,6 +63,7 @@ PIPELINE_PARTS: Registry[type | str] = Registry(
         "learned-ranker": "harp_plugin.ranking.learned:LearnedRanker",
         "dense": "harp_plugin.ranking.dense.retriever:HarpRetriever",
         "cosine": "harp_plugin.ranking.dense.transformer:DenseCosine",
+        "word-similarity": "harp_plugin.ranking.dense.word_similarity:WordSimilarity",
     },
 )
 """The classes of parts, or the ``module:Class`` where they are defined, by the names that they have

@@ -31,7 +31,7 @@ WORDS = [
     "letter",
 ]
 ENCYCLOPEDIA = str(files("harp_plugin") / "data" / "encyclopedia.xml")
-WEIGHTS = {"title": 5.0, "headings": 0.25, "text": 0.25, "anchor_text": 0.5}
+WEIGHTS = {"title": 5.0, "headings": 1.0, "text": 0.25, "anchor_text": 0.5}
 """Of BM25 over fields where no queries tune it."""
 FIELDED, COSINE, FUSED = "fielded BM25", "cosine", "fielded BM25 + cosine"
 

@@ -47,7 +47,7 @@ FUSED = "fielded BM25 + cosine"
 """The row of the fusion without anything that has learned."""
 BY_RANKS = f"{FUSED}, by ranks"
 """The row of the same, where there are too few queries to choose weights by."""
-FIELD_WEIGHTS = {"title": 5.0, "headings": 0.25, "text": 0.25, "anchor_text": 0.5}
+FIELD_WEIGHTS = {"title": 5.0, "headings": 1.0, "text": 0.25, "anchor_text": 0.5}
 """The weights of BM25 over fields where no queries tune it; they suit other manuals and sites."""
 FEWEST_QUERIES = 25
 """With fewer judged queries, nothing is chosen or measured by them: ten of them would be test."""
@@ -175,6 +175,7 @@ class Systems:
             t-test is not sure of a gain.
         """
         from ...ranking import HarpPipeline
+        from ...ranking.dense import WordSimilarity
         from ...ranking.fielded import LexicalFeatures
         from ...ranking.fusion import StageBefore
         from ...ranking.fusion_weights import Gain
@@ -186,8 +187,9 @@ class Systems:
         train = JudgedDataset(self.options.dataset("train"))
         dev = JudgedDataset(self._dev or self.options.dataset("test"))
         lexical = LexicalFeatures(self._bm25.index, fields=_FIELDS)
-        features = StageBefore() ** lexical**self._cosine
-        names = ["BM25 and cosine", *lexical.names, "cosine"]
+        words = WordSimilarity(self.options.cosine_encoder, dataset=self._cosine.dataset)
+        features = StageBefore() ** lexical**self._cosine**words
+        names = ["BM25 and cosine", *lexical.names, "cosine", "word similarity"]
         ranker = LearnedRanker(seed=self.options.seed, feature_names=names)
         pipeline = self._candidates % DEPTH >> features >> ranker
         made_from = Provenance(

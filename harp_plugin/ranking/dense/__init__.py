@@ -1,6 +1,7 @@
-"""First stages by an encoder of sentence-transformers, which rerank as well."""
+"""First stages by an encoder, which rerank as well, and the similarity of single words."""
 
 from .retriever import HarpRetriever
 from .transformer import DenseCosine
+from .word_similarity import WordSimilarity
 
-__all__ = ["DenseCosine", "HarpRetriever"]
+__all__ = ["DenseCosine", "HarpRetriever", "WordSimilarity"]
