@@ -162,6 +162,8 @@ def test_in_a_short_budget_no_model_is_trained(command, learns, gains, monkeypat
         found = read_record(short / "ranker" / "gain.json")
         said = f"by {found['mean']:+.4f} (standard error {found['standard_error']:.4f})"
         assert said in " ".join(output.split())
+        features = HarpPipeline.load(short / "ranker").importances.index
+        assert {"title: bigrams", "headings: bigrams", "word similarity"} < {*features}
     tuning = json.loads((short / "evaluation" / "fielded-bm25.json.json").read_text())
     tuned_on = tuning["settings"]["tuned on"]["dataset"]
     assert tuned_on.endswith("/train" if learns else "/dev")
