@@ -185,8 +185,8 @@ PUBLIC = {
     "harp_plugin.models.loading": [
         *("COSINE", "PACKAGE_PREFIX", "PIPELINE", "POOLING", "WEIGHTS", "check_base"),
         *("check_model_folder", "choose_device", "load_pretrained", "load_tokenizer"),
-        *("longest_input", "model_errors", "model_fingerprint", "resolve_model"),
-        *("trained_with", "without_notices"),
+        *("longest_input", "model_errors", "model_fingerprint", "module_folders"),
+        *("resolve_model", "trained_with", "without_notices"),
     ],
     "harp_plugin.registry": ["Registry"],
     "harp_plugin.errors": [

@@ -15,9 +15,8 @@ from ..collections.run import Run, run_lines
 from ..errors import HarpError, one_line
 from ..models.loading import model_fingerprint
 from ..ranking import HarpReranker
-from ..ranking.dense.encoder import Encoder
 from ..work.artifact import Artifact, OverwriteRules, Provenance
-from .options import COSINE, is_cosine
+from .options import COSINE
 
 __all__ = [
     "COLUMNS",
@@ -123,9 +122,7 @@ def fingerprints(model: str | list[str]) -> str | list[str]:
     """Compute the fingerprint of a model or an encoder, or of each model in a list."""
     if isinstance(model, list):
         return list(map(model_fingerprint, model))
-    if is_cosine(model):
-        return Encoder(model.removeprefix(COSINE)).fingerprint
-    return model_fingerprint(model)
+    return model_fingerprint(model.removeprefix(COSINE))
 
 
 def rerank(

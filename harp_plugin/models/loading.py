@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -33,6 +34,7 @@ __all__ = [
     "longest_input",
     "model_errors",
     "model_fingerprint",
+    "module_folders",
     "resolve_model",
     "trained_with",
     "without_notices",
@@ -304,7 +306,11 @@ def trained_with(name: str) -> dict[str, Any]:
 def model_fingerprint(name: str) -> str:
     """Return a text that changes when the files of a model change.
 
-    The files of a folder are hashed; a model of the hub has the id of its commit.
+    The files of a folder are hashed, with those of an encoder's pooling and further modules; a
+    model of the hub has the id of its commit.
+
+    Raises:
+        HarpError: the model cannot be found, or ``modules.json`` is damaged.
     """
     folder = Path(resolve_model(name))
     if not folder.is_dir():
@@ -313,11 +319,28 @@ def model_fingerprint(name: str) -> str:
         config = load_pretrained(AutoConfig, name)
         return f"{name}@{getattr(config, '_commit_hash', None)}"
     digest = hashlib.sha256()
-    for file in sorted(folder.iterdir()):
-        if file.suffix in _MODEL_FILES and file.name not in _OF_PIPELINES and file.is_file():
-            digest.update(bytes.fromhex(file_hash(file)))
-            digest.update(file.name.encode())
+    for part in (folder, *module_folders(folder)):
+        for file in sorted(part.iterdir()):
+            if file.suffix in _MODEL_FILES and file.name not in _OF_PIPELINES and file.is_file():
+                digest.update(bytes.fromhex(file_hash(file)))
+                digest.update(file.relative_to(folder).as_posix().encode())
     return digest.hexdigest()
+
+
+def module_folders(folder: Path) -> list[Path]:
+    """List the folders in an encoder's folder that hold its modules, such as its pooling.
+
+    Raises:
+        HarpError: ``modules.json`` is damaged.
+    """
+    path = folder / "modules.json"
+    if not path.is_file():
+        return []
+    try:
+        names = [module["path"] for module in json.loads(path.read_text(encoding="utf-8"))]
+        return [folder / name for name in names if name and (folder / name).is_dir()]
+    except (ValueError, TypeError, KeyError) as error:
+        raise HarpError(f"{path} is damaged ({type(error).__name__}): restore it") from error
 
 
 def longest_input(model: PreTrainedModel) -> int | None:

@@ -19,7 +19,7 @@ from pyterrier._ops import FeatureUnion
 from ..collections.dataset import Dataset
 from ..collections.datasets import DOCUMENTS, PREFIX, SPLITS
 from ..errors import HarpError, folded
-from ..models.loading import PIPELINE
+from ..models.loading import PIPELINE, model_fingerprint
 from ..registry import Registry
 from ..work.artifact import MANIFEST, Artifact
 from ..work.provenance import Provenance, package_versions, scoring_versions
@@ -145,7 +145,7 @@ class HarpPipeline(ComparedTransformer, pt.Artifact):
         record = {
             "format": _FORMAT,
             "pipeline": _encoded(self.pipeline, path.parent, models),
-            "models": {written: _fingerprint(name) for written, name in models.items()},
+            "models": {written: model_fingerprint(name) for written, name in models.items()},
             "versions": _versions(),
         }
         write_record(path, record)
@@ -251,18 +251,11 @@ def _versions() -> dict[str, str]:
     return scoring_versions() | package_versions("pyterrier", "numpy")
 
 
-def _fingerprint(model: str) -> str:
-    """Compute a model's fingerprint, with the pooling and the further modules of an encoder."""
-    from .dense.encoder import Encoder  # it imports torch
-
-    return Encoder(model).fingerprint
-
-
 def _check_models(path: Path, models: dict[str, Any]) -> None:
     for name, fingerprint in models.items():
         folder = path.parent / name
         model = str(folder) if folder.is_dir() else name
-        if _fingerprint(model) != fingerprint:
+        if model_fingerprint(model) != fingerprint:
             raise HarpError(
                 f"model {name} is not the one that {path} was saved with: put its files back, or "
                 "save the pipeline again"

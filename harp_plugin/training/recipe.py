@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import HarpError
-from ..models.loading import COSINE, POOLING, model_fingerprint, resolve_model
+from ..models.loading import COSINE, model_fingerprint, resolve_model
 from ..work.provenance import Provenance, package_versions
 from ..work.records import file_hash
 from .arguments import HarpModelArguments, HarpTrainingArguments, PairOptions
@@ -57,13 +57,6 @@ def provenance(
     }
     settings = {name: value for name, value in settings.items() if value is not None}
     inputs = fingerprints(model_args, data_args, training_args)
-    encoders = {"pooling": model_args.model} if model_args.model_kind == "bi-encoder" else {}
-    if (teacher := getattr(data_args, "teacher", None) or "").startswith(COSINE):
-        encoders["teacher_pooling"] = teacher.removeprefix(COSINE)
-    for name, encoder in encoders.items():
-        pooling = Path(resolve_model(encoder)) / POOLING / "config.json"
-        if pooling.is_file():
-            inputs[name] = file_hash(pooling)
     if held_out is not None:
         inputs["held_out"] = getattr(held_out, "fingerprint", "")
     return Provenance(settings, package_versions("harp_plugin", *_PACKAGES), inputs)

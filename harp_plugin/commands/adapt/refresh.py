@@ -14,6 +14,7 @@ from ...collections.datasets import DOCUMENTS, PREFIX
 from ...collections.documents import INDEX
 from ...corpus.options import CorpusOptions
 from ...errors import HarpError
+from ...models.loading import model_fingerprint
 from ...sampling import stable_id
 from ...work.artifact import MANIFEST, Artifact, Provenance, read_if_whole
 from ...work.manifest import read_content
@@ -38,13 +39,11 @@ def pipeline_record(
         HarpError: a model is missing, or the folder has a pipeline, or one that was begun, of other
             options or models, and the options do not allow to replace it.
     """
-    from ...ranking.dense.encoder import Encoder
-
     names = [name for name in AdaptOptions.__annotations__ if name not in _FREE]
     settings = {name: getattr(options, name) for name in names} | asdict(corpus or CorpusOptions())
     settings["SOURCE"] = [Path(str(source)).name for source in sources]
     models = {"model": options.model, "encoder": options.cosine_encoder}
-    inputs = {name: Encoder(model).fingerprint for name, model in models.items()}
+    inputs = {name: model_fingerprint(model) for name, model in models.items()}
     if (recipe := Path(options.training)).is_file():
         inputs["training"] = file_hash(recipe)
     made_from = Provenance(settings, scoring_versions(), inputs)

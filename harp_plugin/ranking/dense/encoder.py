@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
@@ -19,12 +17,12 @@ from ...models.loading import (
     choose_device,
     model_errors,
     model_fingerprint,
+    module_folders,
     resolve_model,
     without_notices,
 )
 from ...options import checked
 from ...work.provenance import package_versions, scoring_versions
-from ...work.records import file_hash
 from ...work.thread_lock import thread_lock
 from ..options import Dtype
 from ..sharing import Shareable
@@ -81,12 +79,7 @@ class Encoder(Shareable):
     @property
     def fingerprint(self) -> str:
         """A text that changes when the files of the model change."""
-        folder = Path(resolve_model(self.model))
-        digest = hashlib.sha256(model_fingerprint(self.model).encode())
-        for part in _parts(folder):
-            for file in sorted(part.glob("*.*")):
-                digest.update(f"{part.name}/{file.name} {file_hash(file)}".encode())
-        return digest.hexdigest()
+        return model_fingerprint(self.model)
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -136,26 +129,10 @@ class Encoder(Shareable):
         return model
 
 
-def _parts(folder: Path) -> list[Path]:
-    """List the folders of an encoder's modules.
-
-    Raises:
-        HarpError: ``modules.json`` is damaged.
-    """
-    path = folder / "modules.json"
-    if not path.is_file():
-        return []
-    try:
-        names = [module["path"] for module in json.loads(path.read_text(encoding="utf-8"))]
-        return [folder / name for name in names if name and (folder / name).is_dir()]
-    except (ValueError, TypeError, KeyError) as error:
-        raise HarpError(f"{path} is damaged ({type(error).__name__}): restore it") from error
-
-
 def _check_parts(folder: Path) -> None:
     """Refuse modules with weights that are not safetensors."""
     safe, pickled = _WEIGHTS
-    for part in _parts(folder):
+    for part in module_folders(folder):
         if (part / pickled).exists() and not (part / safe).exists():
             raise HarpError(
                 f"{part} has its weights in {pickled}, which may run code: save the model as "
