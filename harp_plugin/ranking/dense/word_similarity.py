@@ -22,6 +22,9 @@ from .documents import DECIMALS
 
 __all__ = ["WordSimilarity"]
 
+_TEXTS_AT_ONCE = 1024
+"""Documents whose texts are in memory at once; of the others there are the tokens alone."""
+
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class WordSimilarity(ModelTransformer):
@@ -72,8 +75,11 @@ class WordSimilarity(ModelTransformer):
         tokenizer, vectors = self._make_once("words", self.model, self._load)
         query_of, queries = distinct(column_texts(frame, "query"))
         document_of, keys = self.texts.documents(frame)
-        texts = queries, self.texts.read(keys, frame)
-        query_ids, document_ids = ([*tokenize(part, tokenizer, self.max_length)] for part in texts)
+        query_ids = [*tokenize(queries, tokenizer, self.max_length)]
+        document_ids = list[np.ndarray]()
+        for start in range(0, len(keys), _TEXTS_AT_ONCE):
+            texts = self.texts.read(keys[start : start + _TEXTS_AT_ONCE], frame)
+            document_ids += tokenize(texts, tokenizer, self.max_length)
         scores = np.empty(len(frame))
         order = np.argsort(query_of, kind="stable")
         for rows in np.split(order, np.flatnonzero(np.diff(query_of[order])) + 1):

