@@ -24,7 +24,7 @@ from harp_plugin.evaluation.options import ExperimentOptions
 
 ROOT = Path(__file__).parents[2]
 READ = [(*document, "") for document in DOCUMENTS]
-"""With headings, which files of before them do not have."""
+"""What is read of files without headings, as earlier versions wrote them."""
 
 
 @pytest.fixture

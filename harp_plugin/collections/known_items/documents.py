@@ -113,6 +113,6 @@ def _document(row: dict[str, Any], ids: DocumentIds) -> CollectionDocument:
     sections = [(s["title"], s["text"], s["boilerplate"]) for s in row["sections"]]
     headings = joined_sections((title, "", boilerplate) for title, _, boilerplate in sections)
     anchors = row["anchor_texts"] or ()
-    lines = "\n".join(anchor["text"] for anchor in anchors for _ in range(anchor["count"]))
-    doc_id = ids.of(row["id"], row["key"])
-    return CollectionDocument(doc_id, row["title"], joined_sections(sections), lines, headings)
+    anchor_text = "\n".join(anchor["text"] for anchor in anchors for _ in range(anchor["count"]))
+    doc_id, text = ids.of(row["id"], row["key"]), joined_sections(sections)
+    return CollectionDocument(doc_id, row["title"], text, anchor_text, headings)

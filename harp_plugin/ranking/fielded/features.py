@@ -18,11 +18,11 @@ from ..texts import column_texts
 from .bm25 import term_weight
 from .index import FieldedIndex, Postings
 
-__all__ = ["OF_DOCUMENT", "OF_FIELD", "LexicalFeatures"]
+__all__ = ["LexicalFeatures"]
 
-OF_FIELD = ("idf covered", "terms covered", "density", "log counts", "bigrams", "first position")
+_OF_FIELD = ("idf covered", "terms covered", "density", "log counts", "bigrams", "first position")
 """Features of each field."""
-OF_DOCUMENT = ("idf covered", "terms covered")
+_OF_DOCUMENT = ("idf covered", "terms covered")
 """Features of all fields together."""
 _FAR = 200
 """Words after which a first position makes no difference."""
@@ -63,7 +63,7 @@ class LexicalFeatures(ComparedTransformer):
     @property
     def names(self) -> list[str]:
         """The names of the features, in order."""
-        return [f"{f}: {name}" for f in self._fields for name in OF_FIELD] + [*OF_DOCUMENT]
+        return [f"{f}: {name}" for f in self._fields for name in _OF_FIELD] + [*_OF_DOCUMENT]
 
     @property
     def _fields(self) -> Sequence[str]:
